@@ -62,7 +62,7 @@ func newFixture(ctx context.Context) (f *fixture, err error) {
 	if err != nil {
 		return f, err
 	}
-	return f, errors.Join(f.startCollector(metrics[0], metrics[1]), f.startTroubledCollector(metrics[2]))
+	return f, errors.Join(f.startCollector(metrics[0], metrics[1]), f.startTroubledCollector(ctx, metrics[2]))
 }
 
 // startBackends starts the backends that docs/queries.md configures, and the Loki of
@@ -124,24 +124,28 @@ func (f *fixture) collectorConfig(metrics string) string {
 		Replace(f.page.collector)
 }
 
-// startTroubledCollector starts one whose exporter fails, and that also watches an API server that
-// does not exist. It has the metrics of problems.
-func (f *fixture) startTroubledCollector(own string) error {
+// startTroubledCollector starts one whose exporter fails, and that may not watch events with another
+// receiver. It has the metrics of problems.
+func (f *fixture) startTroubledCollector(ctx context.Context, own string) error {
 	const config = `
 receivers:
   kube_events:
     retry_on_failure: {initial_interval: 100ms, max_interval: 1s, max_elapsed_time: 1s}
-  kube_events/away: {auth_type: none}
+  kube_events/forbidden: {auth_type: kubeConfig, kubeconfig: %q}
 exporters:
   otlp_http: {endpoint: "http://127.0.0.1:1", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
   nop:
 service:
   pipelines:
     logs: {exporters: [otlp_http]}
-    logs/away: {receivers: [kube_events/away], exporters: [nop]}
+    logs/forbidden: {receivers: [kube_events/forbidden], exporters: [nop]}
     metrics: {exporters: [nop]}
 `
-	return f.keep(f.startOtelcol(own, config))
+	mayNothing, err := f.cluster.RestrictedKubeconfig(ctx, "forbidden")
+	if err != nil {
+		return err
+	}
+	return f.keep(f.startOtelcol(own, fmt.Sprintf(config, mayNothing)))
 }
 
 // keep lets stop end what was started.
@@ -164,10 +168,7 @@ func (f *fixture) startOtelcol(own, config string, more ...string) (*process, er
 	for _, setting := range more {
 		arguments = append(arguments, "--config", setting)
 	}
-	env := []string{
-		"KUBECONFIG=" + f.cluster.Kubeconfig(), "OTELCOL_METRICS_PORT=" + port,
-		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1",
-	}
+	env := []string{"KUBECONFIG=" + f.cluster.Kubeconfig(), "OTELCOL_METRICS_PORT=" + port}
 	p, err := start("", env, harness.OtelcolPath(), arguments...)
 	if err != nil {
 		return nil, err
