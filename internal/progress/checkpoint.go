@@ -202,7 +202,9 @@ func (c *Checkpoint) snapshotLocked() {
 			c.snapshot, chunk = append(c.snapshot, chunk), nil
 		}
 	}
-	c.snapshot = append(c.snapshot, chunk)
+	if len(chunk) > 0 { // Storage may return an empty value as if there was none.
+		c.snapshot = append(c.snapshot, chunk)
+	}
 }
 
 // End implements Progress.
