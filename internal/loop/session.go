@@ -58,7 +58,7 @@ func (l *Loop) runSession(stop, drain context.Context) {
 // askCluster returns which cluster this is. It asks before the first list: the progress is that of one
 // cluster, and records name it. ok is false if stop ended before.
 func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
-	for began := time.Now(); stop.Err() == nil; sleep(stop, progress.RetryRead) {
+	for began := time.Now(); stop.Err() == nil; progress.Pause(stop, progress.RetryRead) {
 		asking, cancel := context.WithTimeout(stop, progress.Slow)
 		uid, err := kubeclient.ClusterUID(asking, l.Client, l.Logger)
 		cancel()
@@ -72,15 +72,6 @@ func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
 		}
 	}
 	return "", false
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // newLedger makes a ledger that knows nothing.

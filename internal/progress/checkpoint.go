@@ -73,7 +73,7 @@ func (c *Checkpoint) Load(ctx context.Context, cluster string, fresh func() *led
 		c.observer.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowRead)
 	})
 	defer late.Stop()
-	for ; ctx.Err() == nil; pause(ctx, RetryRead) {
+	for ; ctx.Err() == nil; Pause(ctx, RetryRead) {
 		c.ledger = fresh()
 		err := c.read(ctx, cluster, fresh)
 		late.Stop()

@@ -92,7 +92,7 @@ func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledg
 		if ctx.Err() == nil && (failures > 0 || isLasting(err)) { // A single request may fail when an API server restarts.
 			c.observer.Failed(ConfigMapPart, causeOf(err), "Cannot read the progress of the last leader; retrying. The receiver emits nothing until then", err)
 		}
-		pause(ctx, RetryRead)
+		Pause(ctx, RetryRead)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (s *saver) writeLast(ctx context.Context) {
 			return
 		}
 		if !s.writeOnce(ctx) {
-			pause(ctx, s.every)
+			Pause(ctx, s.every)
 		}
 	}
 }
@@ -71,7 +71,8 @@ func (s *saver) writeOnce(ctx context.Context) (ok bool) {
 	return true
 }
 
-func pause(ctx context.Context, d time.Duration) {
+// Pause waits until the duration is over, or the context ends.
+func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
