@@ -433,9 +433,9 @@ func TestAKindThatIsWantedMuchLater(t *testing.T) {
 		r.Resolve(t.Context(), pods[:1])
 		begun := time.Now()
 		for i := 1; i < len(pods); i++ {
-			require.Equal(t, resolver.Unavailable, r.Resolve(t.Context(), pods[i:i+1])[0].Resolution)
+			require.Equal(t, resolver.Timeout, r.Resolve(t.Context(), pods[i:i+1])[0].Resolution)
 		}
-		require.Zero(t, time.Since(begun))
+		require.Less(t, time.Since(begun), 100*time.Millisecond)
 	})
 }
 

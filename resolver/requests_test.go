@@ -195,7 +195,7 @@ func TestWhatAWholeListDoesNotHoldIsNotThere(t *testing.T) {
 	requireComplete(t, chains[:8])
 	require.Equal(t, resolver.NotFound, chains[8].Resolution)
 	require.Equal(t, resolver.NotFound, chains[9].Resolution)
-	require.Len(t, podRequests(api), 2, "a list from the API server's cache, and one that proves what does not exist")
+	require.Len(t, podRequests(api), 1, "it proves what does not exist")
 }
 
 func TestAListIsReadInPages(t *testing.T) {
@@ -206,9 +206,9 @@ func TestAListIsReadInPages(t *testing.T) {
 	require.Len(t, podRequests(api), 4, "a short one, which shows the size, and three of 500")
 }
 
-// podRequests returns the requests for pods, without watches.
+// podRequests returns the requests for pods.
 func podRequests(api *apitest.Objects) []string {
-	return slices.DeleteFunc(api.Seen(), func(path string) bool { return !strings.Contains(path, "/pods") || isWatchPath(path) })
+	return slices.DeleteFunc(api.Seen(), func(path string) bool { return !strings.Contains(path, "/pods") })
 }
 
 func TestANamespaceThatMayNotBeListed(t *testing.T) {
@@ -292,23 +292,41 @@ func TestCallsThatAskTheSameShareTheRequest(t *testing.T) {
 }
 
 func TestACallWaitsForAListThatIsUnderWay(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 20)
-	const list = "/api/v1/namespaces/shop/pods?list"
-	r := newResolver(t, api, resolver.Config{})
-	resolve(t, r, pods[19]) // so that discovery is done
-	podRequests(api)
-	release := api.Hang(t, list)
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 20)
+		const list = "/api/v1/namespaces/shop/pods?list"
+		r := inMemory(t, api, resolver.Config{})
+		resolve(t, r, pods[19]) // so that discovery is done
+		podRequests(api)
+		release := api.Hang(t, list)
 
-	answers := make(chan []resolver.Chain, 2)
-	go func() { answers <- r.Resolve(t.Context(), pods[:10]) }()
-	api.AwaitRequest(t, list)
-	go func() { answers <- r.Resolve(t.Context(), pods[10:12]) }()
-	time.Sleep(50 * time.Millisecond) // so that a request of its own would be seen
-	release()
-	requireComplete(t, <-answers)
-	requireComplete(t, <-answers)
-	require.Equal(t, []string{list}, podRequests(api))
+		answers := make(chan []resolver.Chain, 2)
+		go func() { answers <- r.Resolve(t.Context(), pods[:10]) }()
+		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
+		go func() { answers <- r.Resolve(t.Context(), pods[10:12]) }()
+		time.Sleep(100 * time.Millisecond)
+		release()
+		requireComplete(t, <-answers)
+		requireComplete(t, <-answers)
+		require.Equal(t, []string{list}, podRequests(api))
+	})
+}
+
+// But it does not wait for a list that is slow.
+func TestASlowListHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 16)
+		r := inMemory(t, api, resolver.Config{})
+		defer api.Hang(t, "/api/v1/namespaces/shop/pods?list")()
+		requireComplete(t, r.Resolve(t.Context(), pods[:8]))
+		begun := time.Now()
+		requireComplete(t, r.Resolve(t.Context(), pods[8:]))
+		require.Less(t, time.Since(begun), 100*time.Millisecond)
+		require.Len(t, podRequests(api), 1+16, "one list, and each object")
+	})
 }
 
 // An object may be newer than a request that is in flight.

@@ -23,7 +23,7 @@ type Resolver struct {
 	observer      Observer
 	background    *background
 	cache         *cache
-	flights       *flights
+	loader        *loader
 	clients       *clients
 }
 
@@ -51,7 +51,7 @@ func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
 		observer:      cfg.Observer,
 		background:    background,
 		cache:         cache,
-		flights:       newFlights(background, clients, cache, rateLimiterOf(restConfig), cfg, now),
+		loader:        newLoader(background, clients, cache, newLimiter(cfg.Concurrency, rateLimiterFor(restConfig)), cfg, now),
 		clients:       clients,
 	}, nil
 }
@@ -65,7 +65,7 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	var cold []int
 	var known climb // Nobody keeps one that does not wait.
 	for i, ref := range refs {
-		known = climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth}
+		known = climb{cache: r.cache, loader: r.loader, maxDepth: r.maxDepth}
 		if chain, isKnown := known.chain(ref); isKnown {
 			chains[i] = chain
 			r.observeHits(known.hits())
@@ -84,12 +84,10 @@ func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int
 	ctx, cancel := context.WithTimeoutCause(ctx, r.lookupTimeout, errLookupTimeout)
 	defer cancel()
 	defer context.AfterFunc(r.background.context(), cancel)()
-	r.flights.begin(len(cold))
 	var climbs sync.WaitGroup
 	for _, i := range cold {
 		climbs.Go(func() {
-			defer r.flights.end()
-			waiting := climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth, ctx: ctx}
+			waiting := climb{cache: r.cache, loader: r.loader, maxDepth: r.maxDepth, ctx: ctx}
 			chains[i], _ = waiting.chain(refs[i])
 			r.observeHits(waiting.hits())
 		})
@@ -129,7 +127,7 @@ type Config struct {
 	CacheTTL time.Duration
 
 	// Namespaces are the namespaces of the objects that callers resolve; empty means all. If
-	// there are any, no list or watch of a namespaced kind is of the whole cluster.
+	// there are any, no list of a namespaced kind is of the whole cluster.
 	Namespaces []string
 
 	// KeepLabel and KeepAnnotation report whether objects keep a key; nil keeps none. An object keeps

@@ -44,13 +44,12 @@ func newClient(t *testing.T, api *apitest.Objects) *client {
 	}))
 	t.Cleanup(server.Close)
 	c.Catalogue = kinds.New(kinds.Config{
-		Client:  server.Client(),
-		URL:     func(path string) string { return server.URL + path },
-		Send:    func(request func(context.Context) error) error { return request(t.Context()) },
-		Run:     func(work func()) bool { go work(); return true },
-		WasRead: func() {},
-		Retry:   func(error) time.Duration { return 5 * time.Second },
-		Now:     func() time.Duration { return c.now },
+		Client: server.Client(),
+		URL:    func(path string) string { return server.URL + path },
+		Send:   func(request func(context.Context) error) error { return request(t.Context()) },
+		Run:    func(work func()) bool { go work(); return true },
+		Retry:  func(error) time.Duration { return 5 * time.Second },
+		Now:    func() time.Duration { return c.now },
 	})
 	return c
 }

@@ -21,7 +21,6 @@ type Kind struct {
 	Resource   schema.GroupVersionResource
 	Namespaced bool
 	Listable   bool
-	Watchable  bool
 }
 
 func newKind(gv schema.GroupVersion, r metav1.APIResource) *Kind {
@@ -31,7 +30,6 @@ func newKind(gv schema.GroupVersion, r metav1.APIResource) *Kind {
 		Resource:   gv.WithResource(unique.Make(r.Name).Value()),
 		Namespaced: r.Namespaced,
 		Listable:   slices.Contains(r.Verbs, "list"),
-		Watchable:  slices.Contains(r.Verbs, "watch"),
 	}
 }
 
