@@ -319,7 +319,7 @@ func (l *loader) readList(read *list, planned listing) {
 			return
 		}
 		var goesOn bool
-		if planned, goesOn = l.takePage(read.kind, planned, page, requestedAt); !goesOn {
+		if planned, goesOn = l.takePage(read, planned, page, requestedAt); !goesOn {
 			l.endList(read, page.Continue == "", nil)
 			return
 		}
@@ -345,11 +345,11 @@ func (l *loader) loadsOf(read *list) []*load {
 
 // takePage caches a page and answers the climbs that wait for its objects. It returns how far the
 // list was read, and whether the next page is to be read.
-func (l *loader) takePage(k *kinds.Kind, planned listing, page *metav1.PartialObjectMetadataList, requestedAt time.Duration) (listing, bool) {
+func (l *loader) takePage(from *list, planned listing, page *metav1.PartialObjectMetadataList, requestedAt time.Duration) (listing, bool) {
 	found := make(map[objectKey]*Object, len(page.Items))
 	for i := range page.Items {
-		in := collectionOf(k, page.Items[i].Namespace)
-		object := l.fetcher.store(k, in, &page.Items[i], requestedAt)
+		in := collectionOf(from.kind, page.Items[i].Namespace)
+		object := l.fetcher.store(from.kind, in, &page.Items[i], requestedAt)
 		found[objectKey{in, object.Name}] = object
 	}
 	l.mu.Lock()
@@ -365,6 +365,7 @@ func (l *loader) takePage(k *kinds.Kind, planned listing, page *metav1.PartialOb
 			}
 		}
 	}
+	planned.needed = max(planned.needed, len(from.loads)) // Others have joined it.
 	return l.planner.notePage(planned, page, l.now())
 }
 

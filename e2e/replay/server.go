@@ -182,8 +182,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.getOwner(w, r, target)
 	case OwnerList:
 		s.listOwners(w, r, target)
-	case OwnerWatch:
-		s.watchOwners(w, r, target)
 	case Discovery:
 		s.discover(w, r)
 	case Election:

@@ -35,11 +35,10 @@ type Objects struct {
 
 	mu         sync.Mutex
 	faults     map[string]Fault // by path
-	requests   []string         // paths, with "?list" or "?watch"
+	requests   []string         // paths, with "?list"
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
 	read       int      // objects in answers
-	watchers   int
 
 	Delay      time.Duration // how long each request takes; during requests, use SetDelay
 	Aggregated bool          // whether there is aggregated discovery
@@ -256,10 +255,6 @@ func (o *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
 		}
 		writeStatus(w, fault.Status, path.Base(r.URL.Path))
-	case isWatch(r):
-		o.countWatcher(1)
-		defer o.countWatcher(-1)
-		o.cluster.ServeHTTP(w, r)
 	case isDiscovery(r.URL.Path):
 		o.answerDiscovery(w, r)
 	case o.JSON:
@@ -275,10 +270,7 @@ func (o *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 	defer o.mu.Unlock()
 	o.userAgents[r.UserAgent()] = true
 	path := r.URL.Path
-	switch {
-	case isWatch(r):
-		path += "?watch"
-	case isList(r):
+	if isList(r) {
 		path += "?list"
 	}
 	o.requests = append(o.requests, path)
@@ -297,8 +289,7 @@ func (o *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 	return f, o.Delay
 }
 
-func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
-func isList(r *http.Request) bool  { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
+func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
 
 // answerDiscovery answers as a server before aggregated discovery does, if there is none.
 func (o *Objects) answerDiscovery(w http.ResponseWriter, r *http.Request) {
@@ -352,17 +343,4 @@ func (o *Objects) UserAgents() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Sorted(maps.Keys(o.userAgents))
-}
-
-func (o *Objects) countWatcher(n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.watchers += n
-}
-
-// Watchers returns how many watches are open.
-func (o *Objects) Watchers() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.watchers
 }
