@@ -172,15 +172,15 @@ func (l *loader) request() {
 	defer l.mu.Unlock()
 	collected := l.collected
 	l.collected = nil
-	ofKind := make(map[*kinds.Kind][]*load)
+	ofKind := make(map[unique.Handle[schema.GroupKind]][]*load)
 	for _, waiting := range collected {
 		l.answerKnownLocked(waiting)
 		if !l.joinListLocked(waiting) {
-			ofKind[waiting.kind] = append(ofKind[waiting.kind], waiting)
+			ofKind[waiting.key.kind] = append(ofKind[waiting.key.kind], waiting)
 		}
 	}
-	for k, loads := range ofKind {
-		l.requestKindLocked(k, loads)
+	for _, loads := range ofKind {
+		l.requestKindLocked(loads[0].kind, loads)
 	}
 }
 

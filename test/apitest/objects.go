@@ -40,9 +40,8 @@ type Objects struct {
 	cached     []string // of the requests, those with resourceVersion=0
 	read       int      // objects in answers
 
-	Delay      time.Duration // how long each request takes; during requests, use SetDelay
-	Aggregated bool          // whether there is aggregated discovery
-	JSON       bool          // whether metadata comes as JSON, as from many aggregated API servers
+	Delay time.Duration // how long each request takes; during requests, use SetDelay
+	JSON  bool          // whether metadata comes as JSON, as from many aggregated API servers
 }
 
 // Fault is how requests for a path fail. Times limits how many of them fail; 0: all.
@@ -65,7 +64,7 @@ func NewObjects(t testing.TB) *Objects {
 func NewObjectsInMemory() *Objects { return newObjects(nil) }
 
 func newObjects(decide func(apiserver.Request) apiserver.Answer) *Objects {
-	o := &Objects{faults: map[string]Fault{}, userAgents: map[string]bool{}, Aggregated: true}
+	o := &Objects{faults: map[string]Fault{}, userAgents: map[string]bool{}}
 	o.cluster = apiserver.New(apiserver.Options{ClusterUID: "cluster-uid", Decide: decide, Read: o.countRead})
 	o.Serve("networking.k8s.io/v1", "Ingress", "ingresses", true)
 	return o
@@ -255,8 +254,6 @@ func (o *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
 		}
 		writeStatus(w, fault.Status, path.Base(r.URL.Path))
-	case isDiscovery(r.URL.Path):
-		o.answerDiscovery(w, r)
 	case o.JSON:
 		o.answerJSON(w, r)
 	default:
@@ -290,17 +287,6 @@ func (o *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 }
 
 func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
-
-// answerDiscovery answers as a server before aggregated discovery does, if there is none.
-func (o *Objects) answerDiscovery(w http.ResponseWriter, r *http.Request) {
-	if !o.Aggregated {
-		r = r.Clone(r.Context())
-		isAggregated := func(mediaType string) bool { return strings.Contains(mediaType, "as=") }
-		accepted := strings.Split(r.Header.Get("Accept"), ",")
-		r.Header.Set("Accept", strings.Join(slices.DeleteFunc(accepted, isAggregated), ","))
-	}
-	o.cluster.ServeHTTP(w, r)
-}
 
 var fromProtobuf = func() *protobuf.Serializer {
 	scheme := runtime.NewScheme()

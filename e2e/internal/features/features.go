@@ -49,7 +49,7 @@ var (
 	}
 	AggregatedDiscovery = Feature{
 		Name:    "aggregated discovery (`apidiscovery.k8s.io/v2`) with an ETag",
-		Without: "uses `v2beta1`, or reads one document for each API version",
+		Without: "uses `v2beta1`",
 		detect:  aggregatedDiscovery,
 	}
 	NoManagedFields = Feature{
