@@ -33,8 +33,6 @@ type Converter struct {
 	ScopeVersion string
 	// Disabled has the resource attributes that are left out; nil: none.
 	Disabled semconv.Disabled
-	// EntityRefs makes each resource refer to the entities that its attributes describe.
-	EntityRefs bool
 	// TagsLeftOut is called if tags do not fit into a record, or into a resource; nil: nobody wants
 	// to know.
 	TagsLeftOut func()
@@ -130,9 +128,6 @@ func (c Converter) newResource(logs plog.Logs, cluster semconv.Cluster, o *obser
 	writeResource(attributes, cluster, o)
 	c.Disabled.RemoveFrom(attributes)
 	c.bound(attributes, maxAttributes-ownOfRecord)
-	if c.EntityRefs {
-		semconv.WriteEntityRefs(rl.Resource())
-	}
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(c.ScopeName)
 	sl.Scope().SetVersion(c.ScopeVersion)
