@@ -15,7 +15,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
-	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 )
 
 // Config bounds the series.
@@ -208,7 +207,7 @@ func (s *Series) identityOf(o *observation.Observation, namespace string, w *wor
 		ev.Reason, ev.Type, ev.InvolvedObject.Kind,
 	} {
 		if !s.disabled[i] {
-			id.values[i] = text.Value(value)
+			id.values[i] = value
 		}
 	}
 	return id
