@@ -157,8 +157,8 @@ type MetricsConfig struct {
 	// MetricsConfig switches the metric off, or chooses the attributes of its points. By default, all
 	// are enabled except k8s.workload.uid.
 	metadata.MetricsConfig `mapstructure:",squash"`
-	// MaxSeries is how many series there are at most (10000); what goes beyond is counted in one
-	// overflow series.
+	// MaxSeries is how many series there are at most (10000), and half as many of the events of one
+	// namespace; what goes beyond is counted in one overflow series.
 	MaxSeries int `mapstructure:"max_series"`
 	// SeriesTTL is how long a series that does not move is kept (1h).
 	SeriesTTL time.Duration `mapstructure:"series_ttl"`

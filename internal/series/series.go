@@ -19,7 +19,10 @@ import (
 
 // Config bounds the series.
 type Config struct {
-	Max int           // what goes beyond is summed in one overflow series, which does not count as one of these
+	// Max bounds them. Events of one namespace make at most half of them: who may write Events there
+	// takes none from others. What goes beyond is summed in one overflow series, which does not count
+	// as one of these.
+	Max int
 	TTL time.Duration // a series that has not changed for this time is dropped
 	// InitialZero is whether the first point of a series has the value 0, so that a query sees how
 	// much the first occurrences add.
@@ -37,6 +40,8 @@ type Series struct {
 	// mu guards everything below: the loop adds while the metrics are read on a timer.
 	mu    sync.Mutex
 	byKey map[key]*series
+	// byOrigin is how many series the Events of each namespace have made.
+	byOrigin map[string]int
 	// begin is when the sums began. A new series starts after it.
 	begin time.Time
 	// ended has the times of the last points of series that were dropped, for TTL. A series that
@@ -79,6 +84,7 @@ type identity struct {
 
 type series struct {
 	key      key
+	origin   string // the namespace of the Event that made it; empty: it is the overflow series
 	workload workload
 	identity
 	point
@@ -97,7 +103,7 @@ type point struct {
 // New makes series whose sums start at 0 now.
 func New(config Config, now time.Time) *Series {
 	s := &Series{
-		config: config, byKey: map[key]*series{}, ended: map[key]time.Time{},
+		config: config, byKey: map[key]*series{}, byOrigin: map[string]int{}, ended: map[key]time.Time{},
 		references: references{}, begin: now.Round(0),
 	}
 	for i, name := range names {
@@ -122,7 +128,9 @@ func (s *Series) Add(observations []observation.Observation, now time.Time) {
 type Usage struct {
 	Series     int // without the overflow series
 	Overflowed int // observations that count in the overflow series
-	Unnamed    int // observations without the name of their workload: see maxReferences
+	// OverflowedNamespace is that of the Event of one of them.
+	OverflowedNamespace string
+	Unnamed             int // observations without the name of their workload: see maxReferences
 	// UnnamedKind and UnnamedNamespace are those of one of them.
 	UnnamedKind, UnnamedNamespace string
 }
@@ -153,22 +161,30 @@ func (s *Series) seriesLocked(o *observation.Observation) *series {
 	}
 	id := s.identityOf(o, namespace, &w)
 	k := s.keyLocked(&id)
-	if s.byKey[k] == nil && s.countLocked() >= s.config.Max {
-		id, k, w = identity{}, overflow, workload{}
+	origin := o.Event.Namespace
+	if s.byKey[k] == nil && s.isFullLocked(origin) {
 		s.usage.Overflowed++
+		s.usage.OverflowedNamespace = origin
+		id, k, w, origin = identity{}, overflow, workload{}, ""
 	}
 	of := s.byKey[k]
 	if of == nil {
 		id.tags = slices.Clone(id.tags)
 		start := s.startLocked(k, o.SeenAt)
 		of = &series{
-			key: k, workload: w, identity: id,
+			key: k, origin: origin, workload: w, identity: id,
 			point: point{start: start, last: start, needsZero: s.config.InitialZero}, // The value comes later.
 		}
 		s.byKey[k] = of
+		s.byOrigin[of.origin]++
 		s.references.begin(w)
 	}
 	return of
+}
+
+// isFullLocked reports whether an Event of a namespace makes no more series.
+func (s *Series) isFullLocked(origin string) bool {
+	return s.countLocked() >= s.config.Max || s.byOrigin[origin] >= max(1, s.config.Max/2)
 }
 
 // startLocked returns when a series starts: when its first occurrence was seen, but not before the
@@ -250,6 +266,9 @@ func (s *Series) Expire(now time.Time) {
 		case !of.moved.Before(oldest):
 		case of.accepted == of.occurrences:
 			delete(s.byKey, of.key)
+			if s.byOrigin[of.origin]--; s.byOrigin[of.origin] == 0 {
+				delete(s.byOrigin, of.origin)
+			}
 			s.references.end(of.workload)
 			s.ended[of.key] = of.last
 		default:
