@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/plog"
 	"k8s.io/apimachinery/pkg/types"
 )
 
