@@ -176,7 +176,7 @@ func (r rule) findIn(o *resolver.Object, f *found) (done bool) {
 		r.findMatching(o, f)
 		return false
 	}
-	value, ok := r.part.of(o)[r.key]
+	value, ok := r.part.entries(o)[r.key]
 	if ok && (!f.inMetric || !r.tellsRevisions(r.key)) {
 		f.add(newTag(r.name(o, r.key), value), r.origin, false)
 	}
@@ -187,7 +187,7 @@ func (r rule) findIn(o *resolver.Object, f *found) (done bool) {
 // same tag. A name from a key is only known here. If the receiver itself writes an attribute of
 // this name, the key gives no tag.
 func (r rule) findMatching(o *resolver.Object, f *found) {
-	values := r.part.of(o)
+	values := r.part.entries(o)
 	if len(values) == 0 {
 		return
 	}

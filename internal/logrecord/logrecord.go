@@ -198,19 +198,19 @@ func writeRecord(record plog.LogRecord, o *observation.Observation) {
 // writeTrace writes the trace context of the event, else that of the nearest object on the chain
 // that has one.
 func writeTrace(record plog.LogRecord, o *observation.Observation) {
-	of := traceContext(o.Event.Annotations[event.Traceparent])
+	span := traceContext(o.Event.Annotations[event.Traceparent])
 	for _, object := range o.Chain.Objects {
-		if of.IsValid() {
+		if span.IsValid() {
 			break
 		}
-		of = traceContext(object.Annotations[extract.Traceparent])
+		span = traceContext(object.Annotations[extract.Traceparent])
 	}
-	if !of.IsValid() {
+	if !span.IsValid() {
 		return
 	}
-	record.SetTraceID(pcommon.TraceID(of.TraceID()))
-	record.SetSpanID(pcommon.SpanID(of.SpanID()))
-	record.SetFlags(plog.LogRecordFlags(of.TraceFlags()))
+	record.SetTraceID(pcommon.TraceID(span.TraceID()))
+	record.SetSpanID(pcommon.SpanID(span.SpanID()))
+	record.SetFlags(plog.LogRecordFlags(span.TraceFlags()))
 }
 
 // traceContext reads the value of W3C's header traceparent. What it returns is not valid if the

@@ -118,9 +118,9 @@ func (s *Series) Add(observations []observation.Observation, now time.Time) {
 	defer s.mu.Unlock()
 	for i := range observations {
 		o := &observations[i]
-		of := s.seriesLocked(o)
-		of.occurrences += o.Occurrences
-		of.moved = now
+		one := s.seriesLocked(o)
+		one.occurrences += o.Occurrences
+		one.moved = now
 	}
 }
 
@@ -167,19 +167,19 @@ func (s *Series) seriesLocked(o *observation.Observation) *series {
 		s.usage.OverflowedNamespace = origin
 		id, k, w, origin = identity{}, overflow, workload{}, ""
 	}
-	of := s.byKey[k]
-	if of == nil {
+	one := s.byKey[k]
+	if one == nil {
 		id.tags = slices.Clone(id.tags)
 		start := s.startLocked(k, o.SeenAt)
-		of = &series{
+		one = &series{
 			key: k, origin: origin, workload: w, identity: id,
 			point: point{start: start, last: start, needsZero: s.config.InitialZero}, // The value comes later.
 		}
-		s.byKey[k] = of
-		s.byOrigin[of.origin]++
+		s.byKey[k] = one
+		s.byOrigin[one.origin]++
 		s.references.begin(w)
 	}
-	return of
+	return one
 }
 
 // isFullLocked reports whether an Event of a namespace makes no more series.
@@ -261,16 +261,16 @@ func (s *Series) Expire(now time.Time) {
 			delete(s.ended, k)
 		}
 	}
-	for _, of := range s.byKey {
+	for _, one := range s.byKey {
 		switch {
-		case !of.moved.Before(oldest):
-		case of.accepted == of.occurrences:
-			delete(s.byKey, of.key)
-			if s.byOrigin[of.origin]--; s.byOrigin[of.origin] == 0 {
-				delete(s.byOrigin, of.origin)
+		case !one.moved.Before(oldest):
+		case one.accepted == one.occurrences:
+			delete(s.byKey, one.key)
+			if s.byOrigin[one.origin]--; s.byOrigin[one.origin] == 0 {
+				delete(s.byOrigin, one.origin)
 			}
-			s.references.end(of.workload)
-			s.ended[of.key] = of.last
+			s.references.end(one.workload)
+			s.ended[one.key] = one.last
 		default:
 			reached.State("a series does not expire before its last value is emitted")
 		}
