@@ -157,8 +157,8 @@ type MetricsConfig struct {
 	// MetricsConfig switches the metric off, or chooses the attributes of its points. By default, all
 	// are enabled except k8s.workload.uid.
 	metadata.MetricsConfig `mapstructure:",squash"`
-	// MaxSeries is how many series there are at most (10000); what goes beyond is counted in one
-	// overflow series.
+	// MaxSeries is how many series there are at most (10000), and half as many of the events of one
+	// namespace; what goes beyond is counted in one overflow series.
 	MaxSeries int `mapstructure:"max_series"`
 	// SeriesTTL is how long a series that does not move is kept (1h).
 	SeriesTTL time.Duration `mapstructure:"series_ttl"`
@@ -266,10 +266,10 @@ func kinds(key string, globs []string) (patterns []kind.Pattern, errs error) {
 }
 
 // notBoth rejects what is both included and excluded.
-func notBoth(of string, include, exclude []string, equal func(a, b string) bool) (errs error) {
+func notBoth(list string, include, exclude []string, equal func(a, b string) bool) (errs error) {
 	for i, included := range include {
 		if slices.ContainsFunc(exclude, func(excluded string) bool { return equal(included, excluded) }) {
-			errs = errors.Join(errs, fmt.Errorf("include_%s[%d]: %q is also listed in exclude_%s; remove it from one of them", of, i, included, of))
+			errs = errors.Join(errs, fmt.Errorf("include_%s[%d]: %q is also listed in exclude_%s; remove it from one of them", list, i, included, list))
 		}
 	}
 	return errs
@@ -297,13 +297,13 @@ func (c *Config) validateIntervals() error {
 
 // validateSwitches rejects what mdatagen generates, but the receiver does not do.
 func (c *Config) validateSwitches() (errs error) {
-	for name, of := range c.resourceAttributes() {
+	for name, attribute := range c.resourceAttributes() {
 		for _, setting := range []struct {
 			key   string
 			isSet bool
 		}{
-			{"metrics_include", of.MetricsInclude != nil}, {"metrics_exclude", of.MetricsExclude != nil},
-			{"events_include", of.EventsInclude != nil}, {"events_exclude", of.EventsExclude != nil},
+			{"metrics_include", attribute.MetricsInclude != nil}, {"metrics_exclude", attribute.MetricsExclude != nil},
+			{"events_include", attribute.EventsInclude != nil}, {"events_exclude", attribute.EventsExclude != nil},
 		} {
 			if setting.isSet {
 				errs = errors.Join(errs, fmt.Errorf("resource_attributes.%s.%s: this receiver has only the setting enabled; remove it, and use the filter processor", name, setting.key))
@@ -326,8 +326,8 @@ func (c *Config) resourceAttributes() iter.Seq2[string, metadata.ResourceAttribu
 	return func(yield func(string, metadata.ResourceAttributeConfig) bool) {
 		all := reflect.ValueOf(c.ResourceAttributes)
 		for i := range all.NumField() {
-			of, ok := all.Field(i).Interface().(metadata.ResourceAttributeConfig)
-			if ok && !yield(all.Type().Field(i).Tag.Get("mapstructure"), of) {
+			attribute, ok := all.Field(i).Interface().(metadata.ResourceAttributeConfig)
+			if ok && !yield(all.Type().Field(i).Tag.Get("mapstructure"), attribute) {
 				return
 			}
 		}
@@ -336,8 +336,8 @@ func (c *Config) resourceAttributes() iter.Seq2[string, metadata.ResourceAttribu
 
 // disabled returns the resource attributes that are switched off; nil: none is.
 func (c *Config) disabled() (names semconv.Disabled) {
-	for name, of := range c.resourceAttributes() {
-		if !of.Enabled {
+	for name, attribute := range c.resourceAttributes() {
+		if !attribute.Enabled {
 			names = names.With(name)
 		}
 	}

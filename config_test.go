@@ -115,7 +115,7 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"a reason in both lists": {
 			"{include_reasons: [Killing], exclude_reasons: [Killing]}", []string{"include_reasons[0]", `"Killing"`, "exclude_reasons", "remove it from one"},
 		},
-		"a plural":                             {"include_kinds: [pod, Deployments]", []string{"include_kinds[1]", `"Deployments"`, "write deployment"}},
+		"a plural":                             {"include_kinds: [pod, Deployments]", []string{"include_kinds[1]", `"Deployments"`, "kinds are singular, such as deployment"}},
 		"a bad kind glob":                      {`exclude_kinds: ["[a"]`, []string{"exclude_kinds[0]", `"[a"`, "not a valid glob"}},
 		"a kind in both lists in another case": {"{include_kinds: [pod], exclude_kinds: [Pod]}", []string{"include_kinds[0]", `"pod"`, "exclude_kinds", "remove it from one"}},
 		"neither logs nor the metric": {
@@ -123,7 +123,7 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 			[]string{"events.k8s.event.enabled", "metrics.k8s.event.occurrences.enabled", "set one to true"},
 		},
 		"a kind in both lists": {"{include_kinds: [pod], exclude_kinds: [pod]}", []string{"include_kinds[0]", `"pod"`, "exclude_kinds", "remove it from one"}},
-		"a tag from a plural":  {"extract: {labels: [{key: team, from: pods}]}", []string{"labels[0].from", `"pods"`, "write pod"}},
+		"a tag from a plural":  {"extract: {labels: [{key: team, from: pods}]}", []string{"labels[0].from", `"pods"`, "kinds are singular"}},
 		"an empty event type":  {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
 		"an event type in the wrong case": {
 			"event_types: [Normal, warning]", []string{"event_types[1]", `"warning"`, "match nothing", "write Warning"},

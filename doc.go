@@ -7,6 +7,14 @@
 //go:generate ln -sfn .. build/kubeeventsreceiver
 //go:generate mdatagen build/kubeeventsreceiver/metadata.yaml
 //
+// The receiver writes records and points itself: it needs no builders for them. Of the file for metrics,
+// it needs the enumerations at the beginning.
+//
+//go:generate sh -c "cd internal/metadata && rm generated_logs*.go generated_metrics_test.go generated_resource*.go"
+//go:generate sed -i.all -e "/^import (/,/^)/d" -e "/^var MetricsInfo/,${DOLLAR}d" internal/metadata/generated_metrics.go
+//go:generate rm internal/metadata/generated_metrics.go.all
+//go:generate gofmt -w internal/metadata/generated_metrics.go
+//
 // The schema of the options: mdatagen writes it next to what it would generate in Go, so it runs in
 // a folder that is thrown away. There, it needs a module and a package.
 //

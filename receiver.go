@@ -29,8 +29,9 @@ import (
 // shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
 const shutdownGrace = 5 * time.Second
 
-// shutdownLimit is how long Shutdown waits at most. All work ends before, unless storage hangs: the
-// exporters, which the Collector shuts down later, must not wait for it.
+// shutdownLimit is how long Shutdown waits at most. All work ends before, unless storage, or a pipeline
+// that ignores its context, hangs: the exporters, which the Collector shuts down later, must not wait
+// for it.
 const shutdownLimit = 15 * time.Second
 
 // readPause is the longest time between two reads of the streams' connection. What is read together
@@ -164,7 +165,6 @@ func (r *eventsReceiver) loop(client rest.Interface) loop.Settings {
 			ScopeName:    metadata.ScopeName,
 			ScopeVersion: version,
 			Disabled:     r.config.disabled(),
-			EntityRefs:   metadata.ReceiverKubeeventsEntityRefsFeatureGate.IsEnabled(),
 			TagsLeftOut:  r.health.TagsLeftOut,
 		},
 		Client:     client,
@@ -224,7 +224,7 @@ func (r *eventsReceiver) end(ctx context.Context) error {
 	case <-r.life.done:
 		return nil
 	case <-time.After(shutdownLimit):
-		return fmt.Errorf("the receiver has not ended within %v: check the storage extension and its backend", shutdownLimit)
+		return fmt.Errorf("the receiver has not ended within %v: check the exporters and the storage extension", shutdownLimit)
 	case <-ctx.Done():
 		return fmt.Errorf("events were still being delivered: %w", ctx.Err())
 	}

@@ -163,8 +163,9 @@ func TestEachSeriesStartsWhenItsFirstOccurrenceIsSeen(t *testing.T) {
 func TestMaxSeriesOverflows(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	r := kube.runLoosely(t, in(ns), "metrics: {max_series: 3}")
-	const reasons = 10
+	const reasons, most = 10, 3
+	other := kube.newNamespace(t)
+	r := kube.runLoosely(t, in(ns, other), fmt.Sprintf("metrics: {max_series: %d}", 2*most)) // One namespace makes half of them.
 	for i := range reasons {
 		ev := eventOf(fmt.Sprint("Reason", i), "pod")
 		ev.Count = 2
@@ -172,14 +173,21 @@ func TestMaxSeriesOverflows(t *testing.T) {
 	}
 	r.awaitSum(t, 2*reasons, anyPoint)
 	named := r.points(func(p point) bool { return p.attrs["k8s.event.reason"] != nil })
-	assert.Len(t, named, 3, "max_series does not include the overflow series")
+	assert.Len(t, named, most, "the overflow series is none of them")
 	overflow := r.points(func(p point) bool { return p.attrs["k8s.event.reason"] == nil })
 	require.Len(t, overflow, 1)
 	assert.Equal(t, map[string]any{"otel.metric.overflow": true, "k8s.cluster.uid": named[0].attrs["k8s.cluster.uid"]}, overflow[0].attrs, "only the cluster and the mark")
-	assert.EqualValues(t, 2*(reasons-3), overflow[0].value)
+	assert.EqualValues(t, 2*(reasons-most), overflow[0].value)
 
 	kube.makeEvent(t, ns, eventOf("Reason0", "other-pod"))
 	r.awaitSum(t, 3, withReason("Reason0")) // A series that has its place keeps it.
+
+	for i := range most {
+		kube.makeEvent(t, other, eventOf(fmt.Sprint("Other", i), "pod"))
+	}
+	for i := range most { // Another namespace has its share.
+		r.awaitSum(t, 1, withReason(fmt.Sprint("Other", i)))
+	}
 }
 
 func TestASeriesThatDoesNotMoveIsDropped(t *testing.T) {

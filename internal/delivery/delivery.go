@@ -38,10 +38,9 @@ type Outcome int
 
 // The outcomes of a delivery.
 const (
-	// Accepted means that the request is delivered. Several pipelines may have accepted its parts
-	// one after the other.
+	// Accepted means that the pipeline has accepted the request.
 	Accepted Outcome = iota + 1
-	// Dropped means that a pipeline rejected records with a permanent error, or that
+	// Dropped means that a pipeline rejected the request with a permanent error, or that
 	// retry_on_failure gave up. The request is not to be delivered again.
 	Dropped
 	// Stopped means that the request is still to be delivered: the caller stops, or may no longer
@@ -56,16 +55,15 @@ type Observer interface {
 	// Accepted observes records that the pipeline accepted. Each record of a request that is
 	// accepted or dropped is observed once as accepted or dropped.
 	Accepted(records int)
-	// Rejected observes records that the pipeline rejected with a retryable error. They are still
-	// to be delivered, and may be rejected many times.
-	Rejected(records int, err error)
-	// Dropped observes records that are not delivered again. If permanent is false,
-	// retry_on_failure gave up.
-	Dropped(records int, err error, permanent bool)
+	// Rejected observes records that the pipeline rejected with a retryable error. They may be
+	// rejected many times.
+	Rejected(records int)
+	// Dropped observes records that are not delivered again.
+	Dropped(records int)
 	// RejectingLong is called once when the pipeline has accepted nothing for a minute.
 	RejectingLong(since time.Duration)
-	// AcceptingAgain is called once after RejectingLong, when the pipeline accepts a request, when
-	// a minute has passed without a request since the last drop, or when the caller calls Forget.
+	// AcceptingAgain is called once after RejectingLong, when the pipeline accepts a request, or
+	// when the caller calls Forget.
 	AcceptingAgain()
 }
 
@@ -77,13 +75,10 @@ type Operations interface {
 
 // Settings are the settings of a Deliverer. Callers must set all of them.
 type Settings struct {
-	Next     consumer.Logs
-	Retry    configretry.BackOffConfig
-	Logger   *zap.Logger
-	Observer Observer
-	// GiveUp is closed when an attempt may not be waited for any more, although its context has
-	// ended: the pipeline hangs. Nil: never.
-	GiveUp     <-chan struct{}
+	Next       consumer.Logs
+	Retry      configretry.BackOffConfig
+	Logger     *zap.Logger
+	Observer   Observer
 	Operations Operations
 	// Format is the format in the names of the operations.
 	Format string
@@ -96,31 +91,36 @@ type Deliverer struct {
 
 	// mu guards the following, and is held while the observer is called.
 	mu sync.Mutex
-	// since is when the first attempt since the last acceptance began; zero: there was none.
+	// since is when the first delivery since the last acceptance began; zero: there was none.
 	since time.Time
 	// long reports whether RejectingLong was called since the last acceptance.
 	long                bool
 	rejections, dropped occurrences
-	// quiet ends RejectingLong when nothing has been delivered for a while after a drop; nil:
-	// nothing was dropped.
-	quiet *time.Timer
 }
 
 // New returns a Deliverer that has delivered nothing yet.
 func New(settings Settings) *Deliverer { return &Deliverer{settings: settings} }
 
-// Deliver delivers the request until it is accepted or dropped. An attempt runs on the context
-// drain, until the pipeline returns, or until Settings.GiveUp. If stop has ended, Deliver makes at
-// most one attempt. If drain has ended, it makes none. Callers must not call Deliver concurrently.
+// Deliver delivers the request until it is accepted or dropped. What a pipeline accepted of it before
+// it rejected the rest is delivered again. An attempt runs on the context drain, until the pipeline
+// returns. If stop has ended, Deliver makes at most one attempt. If drain has ended, it makes none.
+// Callers must not call Deliver concurrently.
 func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcome {
-	a := &attempts{Deliverer: d, pending: request.Records, request: request, outcome: Accepted}
-	defer a.end()
+	d.begin() // Before the watchdog starts, which would find too short a time otherwise.
+	watchdog := time.AfterFunc(rejectedLong, d.check)
+	defer watchdog.Stop()
 	maxTries := uint(0) // No limit.
 	if !d.settings.Retry.Enabled {
 		maxTries = 1
 	}
+	var rejection error // of the last attempt
 	outcome, err := backoff.Retry(stop,
-		func() (Outcome, error) { return a.attempt(drain) },
+		func() (outcome Outcome, retry error) {
+			if outcome, rejection = d.attempt(drain, request); rejection != nil && drain.Err() == nil {
+				retry = errRetryable
+			}
+			return outcome, retry
+		},
 		backoff.WithBackOff(&backoff.ExponentialBackOff{
 			InitialInterval:     d.settings.Retry.InitialInterval,
 			RandomizationFactor: d.settings.Retry.RandomizationFactor,
@@ -129,14 +129,15 @@ func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcom
 		}),
 		backoff.WithMaxTries(maxTries),
 		backoff.WithMaxElapsedTime(d.settings.Retry.MaxElapsedTime), // 0: no limit.
-		backoff.WithNotify(func(error, time.Duration) { a.retrying() }))
-	if errors.Is(err, errRetryable) {
+		backoff.WithNotify(func(error, time.Duration) { d.retrying(request.Records, rejection) }))
+	switch {
+	case errors.Is(err, errRetryable):
 		reached.State("retry_on_failure gives up")
-		d.drop(a.pending, a.err, false)
+		d.drop(request.Records, rejection, false)
 		return Dropped
-	}
-	if outcome == Stopped { // If stop ends between attempts, this is the outcome of the last one.
-		a.stopped()
+	case rejection != nil:
+		d.settings.Logger.Warn("Stopped while the pipeline rejects events",
+			zap.Int("records", request.Records), zap.Error(rejection))
 	}
 	return outcome
 }
@@ -153,162 +154,52 @@ func (d *Deliverer) Forget() {
 // too, and Retry would obey a backoff.PermanentError anywhere in the pipeline's error.
 var errRetryable = errors.New("retryable")
 
-// attempts are the attempts to deliver one request.
-type attempts struct {
-	*Deliverer
-	request Request
-	// named has the UIDs of the records of the request that the next attempt has; nil: all.
-	named   map[string]bool
-	pending int     // records of the next attempt
-	outcome Outcome // the outcome once the pending records are accepted
-
-	err      error // of the last attempt
-	observed bool  // whether Observer.Rejected was called for it
-
-	// watchdog fires when the pipeline has accepted nothing for long.
-	watchdog *time.Timer
-}
-
-// logs returns the logs of the next attempt.
-func (a *attempts) logs() plog.Logs {
-	logs := a.request.Logs()
-	if a.named != nil {
-		only(logs, a.named)
-	}
-	return logs
-}
-
-// attempt attempts to deliver once. It returns an error if another attempt is needed.
-func (a *attempts) attempt(drain context.Context) (Outcome, error) {
+// attempt attempts to deliver once. It returns the pipeline's error if the request is still to be
+// delivered.
+func (d *Deliverer) attempt(drain context.Context, request Request) (Outcome, error) {
 	if drain.Err() != nil {
 		return Stopped, nil //nolint:nilerr // The outcome says that the caller stops.
 	}
-	a.begin()
-	logs := a.logs()
-	records := logs.LogRecordCount() // The consumer owns the logs once it gets them.
-	ctx := a.settings.Operations.StartLogsOp(drain)
-	err := a.consume(ctx, logs)
-	a.settings.Operations.EndLogsOp(ctx, a.settings.Format, records, err)
-	if err == nil {
-		a.accept(a.pending)
-		return a.outcome, nil
-	}
-	a.err, a.observed = err, false
-	if drain.Err() != nil {
-		return Stopped, nil //nolint:nilerr // drain may be the cause, even of a permanent error.
-	}
-	r := classify(err)
-	a.keep(r)
-	if r.permanent {
-		a.drop(a.pending, err, true)
+	ctx := d.settings.Operations.StartLogsOp(drain)
+	err := d.settings.Next.ConsumeLogs(ctx, request.Logs())
+	d.settings.Operations.EndLogsOp(ctx, d.settings.Format, request.Records, err)
+	switch {
+	case err == nil:
+		d.accept(request.Records)
+		return Accepted, nil
+	case drain.Err() == nil && isPermanent(err): // The end of drain may cause a permanent error.
+		d.drop(request.Records, err, true)
 		return Dropped, nil
-	}
-	return Stopped, errRetryable
-}
-
-// errHangs is the error of an attempt that is given up.
-var errHangs = errors.New("the pipeline has not returned, although its context has ended")
-
-// consume passes the logs to the pipeline, and waits until it returns. One that hangs although drain
-// has ended must not keep the Collector from shutting down its exporters: it is left alone.
-func (a *attempts) consume(ctx context.Context, logs plog.Logs) error {
-	result := make(chan error, 1)
-	go func() { result <- a.settings.Next.ConsumeLogs(ctx, logs) }()
-	select {
-	case err := <-result:
-		return err
-	case <-a.settings.GiveUp:
-		if len(result) > 0 {
-			return <-result
-		}
-		reached.State("a pipeline hangs at shutdown and is given up")
-		return errHangs
+	default:
+		d.reject(request.Records)
+		return Stopped, err
 	}
 }
 
 // begin starts the clock of the time without acceptance.
-func (a *attempts) begin() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.since.IsZero() {
-		a.since = time.Now()
-	}
-	a.stopQuietLocked()
-	if a.watchdog == nil {
-		a.watchdog = time.AfterFunc(rejectedLong, func() {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			a.checkLocked()
-		})
+func (d *Deliverer) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.since.IsZero() {
+		d.since = time.Now()
 	}
 }
 
-func (a *attempts) end() {
-	if a.watchdog != nil {
-		a.watchdog.Stop()
-	}
+func (d *Deliverer) reject(records int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settings.Observer.Rejected(records)
 }
 
-// keep reduces what is to be delivered to the rest of a partly rejected request. The records are
-// those of the request, not what processors made of them.
-func (a *attempts) keep(r rejection) {
-	if r.rests == nil {
-		return
+// retrying logs that the pipeline rejected the request and will get it again.
+func (d *Deliverer) retrying(records int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n, due := d.rejections.add(1); due {
+		d.settings.Logger.Warn("The pipeline rejected events with a retryable error; retrying. Later events stay in the API server",
+			zap.Int("rejections", n), zap.Int("records", records), zap.Error(err))
 	}
-	named, records := originals(a.logs(), r.rests)
-	if named == nil {
-		reached.State("a pipeline returns a part that has other records")
-		return
-	}
-	gone := a.pending - records
-	a.named, a.pending = named, records
-	switch {
-	case gone == 0:
-	case r.someDropped:
-		reached.State("a pipeline drops a part and another one wants the rest again")
-		// Some pipeline did not accept them and never will.
-		a.outcome = Dropped
-		a.drop(gone, a.err, true)
-	default:
-		reached.State("a pipeline accepts a part of a request")
-		a.acceptPart(gone)
-	}
-}
-
-// acceptPart observes that the pipeline accepted some records and rejected others.
-func (a *attempts) acceptPart(records int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.settings.Observer.Accepted(records)
-	a.since = time.Now()
-	a.watchdog.Reset(rejectedLong)
-}
-
-// retrying observes that the pipeline rejected the request and will get it again.
-func (a *attempts) retrying() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.observed = true
-	a.settings.Observer.Rejected(a.pending, a.err)
-	if n, due := a.rejections.add(1); due {
-		a.settings.Logger.Warn("The pipeline rejected events with a retryable error; retrying. Later events stay in the API server",
-			zap.Int("rejections", n), zap.Int("records", a.pending), zap.Error(a.err))
-	}
-	a.checkLocked()
-}
-
-// stopped observes that the request is still to be delivered.
-func (a *attempts) stopped() {
-	if a.err == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.observed {
-		a.settings.Observer.Rejected(a.pending, a.err)
-	}
-	a.settings.Logger.Warn("Stopped while the pipeline rejects events",
-		zap.Int("records", a.pending), zap.Error(a.err))
+	d.checkLocked()
 }
 
 func (d *Deliverer) accept(records int) {
@@ -324,34 +215,18 @@ func (d *Deliverer) accept(records int) {
 func (d *Deliverer) drop(records int, err error, permanent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.settings.Observer.Dropped(records, err, permanent)
+	d.settings.Observer.Dropped(records)
 	if n, due := d.dropped.add(records); due {
 		d.settings.Logger.Error("The pipeline rejected events that are not retried; they are dropped from the logs and stay in the metric",
 			zap.Int("records", n), zap.Bool("permanent", permanent), zap.Error(err))
 	}
 	d.checkLocked()
-	if d.long {
-		d.quiet = time.AfterFunc(rejectedLong, d.endLong)
-	}
 }
 
-// endLong ends RejectingLong: nothing waits for the pipeline, and nothing was delivered to it
-// lately.
-func (d *Deliverer) endLong() {
+func (d *Deliverer) check() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.quiet != nil {
-		reached.State("nothing is delivered for a minute after a drop")
-		d.settings.Observer.AcceptingAgain()
-		d.since, d.long = time.Time{}, false
-	}
-}
-
-func (d *Deliverer) stopQuietLocked() {
-	if d.quiet != nil {
-		d.quiet.Stop()
-		d.quiet = nil
-	}
+	d.checkLocked()
 }
 
 // checkLocked reports that the pipeline has accepted nothing for long, once.
@@ -370,7 +245,6 @@ func (d *Deliverer) resetLocked() {
 	if d.long {
 		d.settings.Observer.AcceptingAgain()
 	}
-	d.stopQuietLocked()
 	d.since, d.long, d.rejections, d.dropped = time.Time{}, false, occurrences{}, occurrences{}
 }
 

@@ -40,7 +40,6 @@ type harness struct {
 	start time.Time
 	// consume is the pipeline. It gets the names of the records.
 	consume  func(ctx context.Context, names []string) error
-	giveUp   chan struct{}
 	attempts [][]string
 	seen     []string // the calls of the observer
 	ops      []string
@@ -55,11 +54,11 @@ func everySecond() configretry.BackOffConfig {
 func newHarness(t testing.TB, retry configretry.BackOffConfig, consume func(context.Context, []string) error) *harness {
 	t.Helper()
 	core, log := observer.New(zapcore.InfoLevel)
-	h := &harness{start: time.Now(), log: log, consume: consume, giveUp: make(chan struct{})}
+	h := &harness{start: time.Now(), log: log, consume: consume}
 	next, err := consumer.NewLogs(h.consumeLogs, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
 	h.Deliverer = New(Settings{
-		Next: next, Retry: retry, Logger: zap.New(core), Observer: h, Operations: h, Format: "kube_events", GiveUp: h.giveUp,
+		Next: next, Retry: retry, Logger: zap.New(core), Observer: h, Operations: h, Format: "kube_events",
 	})
 	return h
 }
@@ -77,12 +76,10 @@ func (h *harness) note(format string, args ...any) {
 }
 
 func (h *harness) Accepted(records int)              { h.note("accepted %d", records) }
-func (h *harness) Rejected(records int, _ error)     { h.note("rejected %d", records) }
+func (h *harness) Rejected(records int)              { h.note("rejected %d", records) }
 func (h *harness) RejectingLong(since time.Duration) { h.note("rejecting for %v", since) }
 func (h *harness) AcceptingAgain()                   { h.note("accepting again") }
-func (h *harness) Dropped(records int, _ error, permanent bool) {
-	h.note("dropped %d, permanent: %v", records, permanent)
-}
+func (h *harness) Dropped(records int)               { h.note("dropped %d", records) }
 
 type opKey struct{}
 
@@ -152,50 +149,22 @@ func TestARequestIsDeliveredUntilItIsAcceptedOrDropped(t *testing.T) {
 			[]string{"0s rejected 2", "1s rejected 2", "2s accepted 2"},
 		},
 		"rejected with a permanent error": {
-			everySecond(), []error{errInvalid}, Dropped, [][]string{{"a", "b"}}, []string{"0s dropped 2, permanent: true"},
+			everySecond(), []error{errInvalid}, Dropped, [][]string{{"a", "b"}}, []string{"0s dropped 2"},
 		},
 		"one of two pipelines rejects it with a permanent error, the other one accepts it later": {
 			everySecond(), []error{errors.Join(errInvalid, errFull), errInvalid}, Dropped, [][]string{{"a", "b"}, {"a", "b"}},
-			[]string{"0s rejected 2", "1s dropped 2, permanent: true"},
+			[]string{"0s rejected 2", "1s dropped 2"},
 		},
-		"a part is rejected, twice": {
-			everySecond(), []error{part(errFull, "b"), errFull, part(errFull, "b")}, Accepted, [][]string{{"a", "b"}, {"b"}, {"b"}, {"b"}},
-			[]string{"0s accepted 1", "0s rejected 1", "1s rejected 1", "2s rejected 1", "3s accepted 1"},
-		},
-		"a part is rejected, then with a permanent error": {
-			everySecond(), []error{part(errFull, "b"), errInvalid}, Dropped, [][]string{{"a", "b"}, {"b"}},
-			[]string{"0s accepted 1", "0s rejected 1", "1s dropped 1, permanent: true"},
-		},
-		"a part is rejected with a permanent error": {
-			everySecond(), []error{part(errInvalid, "b")}, Dropped, [][]string{{"a", "b"}},
-			[]string{"0s accepted 1", "0s dropped 1, permanent: true"},
-		},
-		"one of two pipelines rejects a part, the other one everything with a permanent error": {
-			everySecond(), []error{errors.Join(errInvalid, part(errFull, "b"))}, Dropped, [][]string{{"a", "b"}, {"b"}},
-			[]string{"0s dropped 1, permanent: true", "0s rejected 1", "1s accepted 1"},
-		},
-		"a part is rejected that has a record of others": {
-			everySecond(), []error{part(errFull, "a", "x")}, Accepted, [][]string{{"a", "b"}, {"a", "b"}},
+		"a part is rejected: all is delivered again": {
+			everySecond(), []error{part(errFull, "b")}, Accepted, [][]string{{"a", "b"}, {"a", "b"}},
 			[]string{"0s rejected 2", "1s accepted 2"},
-		},
-		"two pipelines reject a part each": {
-			everySecond(), []error{errors.Join(part(errFull, "b"), part(errFull, "a"))}, Accepted, [][]string{{"a", "b"}, {"a", "b"}},
-			[]string{"0s rejected 2", "1s accepted 2"},
-		},
-		"two pipelines reject a part with a permanent error": {
-			everySecond(), []error{errors.Join(part(errInvalid, "b"), part(errInvalid, "b"))}, Dropped, [][]string{{"a", "b"}},
-			[]string{"0s accepted 1", "0s dropped 1, permanent: true"},
 		},
 		"retry_on_failure is disabled": {
-			configretry.BackOffConfig{}, []error{errFull}, Dropped, [][]string{{"a", "b"}}, []string{"0s dropped 2, permanent: false"},
+			configretry.BackOffConfig{}, []error{errFull}, Dropped, [][]string{{"a", "b"}}, []string{"0s rejected 2", "0s dropped 2"},
 		},
 		"retry_on_failure gives up": {
 			limited, []error{errFull, errFull, errFull}, Dropped, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}},
-			[]string{"0s rejected 2", "1s rejected 2", "2s dropped 2, permanent: false"},
-		},
-		"retry_on_failure gives up after a part": {
-			configretry.BackOffConfig{}, []error{part(errFull, "b")}, Dropped, [][]string{{"a", "b"}},
-			[]string{"0s accepted 1", "0s dropped 1, permanent: false"},
+			[]string{"0s rejected 2", "1s rejected 2", "2s rejected 2", "2s dropped 2"},
 		},
 		"the error is one that package backoff obeys": {
 			everySecond(), []error{backoff.Permanent(errFull), backoff.RetryAfter(60)}, Accepted, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}},
@@ -254,7 +223,7 @@ func TestEachAttemptIsAnOperation(t *testing.T) {
 			return consume(ctx, names)
 		}
 		h.deliver(t, "a", "b")
-		assert.Equal(t, []string{"kube_events 0: 2 the queue is full", "kube_events 1: 1 <nil>"}, h.ops)
+		assert.Equal(t, []string{"kube_events 0: 2 the queue is full", "kube_events 1: 2 <nil>"}, h.ops)
 		assert.Equal(t, []any{0, 1}, ops, "the pipeline gets the context of the operation")
 	})
 }
@@ -278,7 +247,7 @@ func TestTheDeliveryStops(t *testing.T) {
 			seen    []string
 		}{
 			nil:        {Accepted, []string{"20s accepted 1"}},
-			errInvalid: {Dropped, []string{"20s dropped 1, permanent: true"}},
+			errInvalid: {Dropped, []string{"20s dropped 1"}},
 			errFull:    {Stopped, []string{"20s rejected 1"}},
 		} {
 			synctest.Test(t, func(t *testing.T) {
@@ -293,23 +262,6 @@ func TestTheDeliveryStops(t *testing.T) {
 				assert.Equal(t, want.seen, h.seen)
 			})
 		}
-	})
-	t.Run("while the pipeline hangs, once it is given up", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			released := make(chan struct{})
-			defer close(released)
-			h := newHarness(t, hour, func(context.Context, []string) error {
-				<-released
-				return nil
-			})
-			drain, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			time.AfterFunc(12*time.Second, func() { close(h.giveUp) })
-			assert.Equal(t, Stopped, h.Deliver(drain, drain, request("a")))
-			assert.Equal(t, 12*time.Second, time.Since(h.start))
-			assert.Equal(t, []string{"12s rejected 1"}, h.seen)
-			assert.Equal(t, []string{"12s warn Stopped while the pipeline rejects events map[records:1]"}, h.logged())
-		})
 	})
 	t.Run("after one attempt if stop has ended before", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -415,25 +367,6 @@ func TestTheObserverIsCalledWhenThePipelineAcceptsNothingForAMinute(t *testing.T
 			time.Sleep(time.Hour)
 			h.deliver(t, "b")
 		}, nil},
-		"not while the pipeline accepts a part from time to time": {nil, func(t *testing.T, h *harness) {
-			h.consume = func(_ context.Context, names []string) error {
-				time.Sleep(40 * time.Second)
-				if len(names) == 1 {
-					return nil
-				}
-				return consumererror.NewLogs(errFull, logsOf(names[1:]...))
-			}
-			h.deliver(t, "a", "b", "c", "d")
-		}, nil},
-		"but after a part if a minute follows": {nil, func(t *testing.T, h *harness) {
-			rejectOnce := failing(consumererror.NewLogs(errFull, logsOf("b")))
-			h.consume = func(ctx context.Context, names []string) error {
-				time.Sleep(30 * time.Second)
-				return rejectOnce(ctx, names)
-			}
-			h.settings.Retry.InitialInterval, h.settings.Retry.MaxInterval = time.Hour, time.Hour
-			h.deliver(t, "a", "b")
-		}, []string{"1m30s rejecting for 1m0s", "1h1m0s accepting again"}},
 		"until the deliverer forgets, and then again": {nil, func(t *testing.T, h *harness) {
 			h.consume = always(errFull)
 			for range 2 {
@@ -550,40 +483,33 @@ func TestTheLogHasTheFirstRejectionAndARepetitionEveryFiveMinutes(t *testing.T) 
 	}
 }
 
-// TestRandomRejectionsLoseAndRepeatNothing delivers to several pipelines that reject at random. A
-// record is settled in a pipeline when this pipeline accepted it, or rejected it with a permanent
-// error. No record may be lost: at the end, every record is settled everywhere. The attempt after
-// a rejection has exactly the records that may not be settled everywhere, as far as the error names
-// them.
-func TestRandomRejectionsLoseAndRepeatNothing(t *testing.T) {
+// TestRandomRejectionsLoseNothing delivers to several pipelines that reject at random. A delivery goes
+// on as long as a pipeline rejects with a retryable error, however its error is wrapped and joined with
+// those of others, and no longer.
+func TestRandomRejectionsLoseNothing(t *testing.T) {
 	for seed := range uint64(1000) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
-			pipelines := make([]*pipeline, 1+random.IntN(3))
-			for i := range pipelines {
-				pipelines[i] = &pipeline{random: random, settled: map[string]bool{}}
-			}
-			var next []string // what the next attempt must have; nil: there must be none
-			h := newHarness(t, everySecond(), func(_ context.Context, names []string) error {
-				require.Equal(t, next, names, "seed %d", seed)
-				return consumeAll(pipelines, names, &next, random)
+			pipelines, goesOn := 1+random.IntN(3), false
+			h := newHarness(t, everySecond(), func(_ context.Context, names []string) (err error) {
+				require.Equal(t, []string{"a", "b"}, names, "seed %d", seed)
+				goesOn = false
+				for range pipelines {
+					rejection := []error{errFull, errInvalid, nil, nil}[random.IntN(4)]
+					goesOn = goesOn || rejection == errFull //nolint:errorlint // It is not wrapped yet.
+					err = join(random, err, wrap(random, rejection))
+				}
+				return err
 			})
-			for i := range 4 {
-				var names []string
-				for j := range 1 + random.IntN(5) {
-					names = append(names, fmt.Sprint(i, "/", j))
+			for range 4 {
+				h.seen = nil
+				h.deliver(t, "a", "b")
+				assert.False(t, goesOn, "seed %d: the delivery ended too early", seed)
+				last := h.seen[len(h.seen)-1]
+				assert.Regexp(t, "accepted 2|dropped 2", last, "seed %d", seed)
+				for _, call := range h.seen[:len(h.seen)-1] {
+					assert.Regexp(t, "rejected 2|rejecting for", call, "seed %d: the delivery ended too late", seed)
 				}
-				next, h.seen = names, nil
-				outcome := h.deliver(t, names...)
-				assert.Nil(t, next, "seed %d: the delivery ended too early", seed)
-				for _, p := range pipelines {
-					for _, name := range names {
-						assert.True(t, p.settled[name], "seed %d: record %s is lost", seed, name)
-					}
-				}
-				accepted, dropped := h.total("accepted"), h.total("dropped")
-				assert.Equal(t, len(names), accepted+dropped, "seed %d: each record is observed once: %v", seed, h.seen)
-				assert.Equal(t, dropped > 0, outcome == Dropped, "seed %d", seed)
 			}
 		})
 		if t.Failed() {
@@ -592,62 +518,21 @@ func TestRandomRejectionsLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// total returns the sum of the records that the observer saw.
-func (h *harness) total(kind string) (sum int) {
-	for _, call := range h.seen {
-		var at, what string
-		var records int
-		if n, _ := fmt.Sscanf(call, "%s %s %d", &at, &what, &records); n == 3 && what == kind {
-			sum += records
+// wrap wraps an error as components do.
+func wrap(random *rand.Rand, err error) error {
+	for range random.IntN(3) {
+		if err == nil {
+			break
 		}
-	}
-	return sum
-}
-
-// pipeline accepts and rejects at random.
-type pipeline struct {
-	random  *rand.Rand
-	settled map[string]bool
-}
-
-// consume returns the records that are not settled (nil: all of them are), whether the error names
-// them, and the error.
-func (p *pipeline) consume(names []string) (open []string, named bool, err error) {
-	accepted := p.random.IntN(len(names))
-	rest := names[accepted:]
-	settle := func(names []string) {
-		for _, name := range names {
-			p.settled[name] = true
-		}
-	}
-	switch p.random.IntN(6) {
-	case 0:
-		return names, false, p.wrap(errFull)
-	case 1:
-		settle(names)
-		return nil, false, p.wrap(errInvalid)
-	case 2:
-		settle(names[:accepted])
-		return rest, true, p.wrap(consumererror.NewLogs(p.wrap(errFull), logsOf(rest...)))
-	case 3:
-		settle(names)
-		return nil, false, p.wrap(consumererror.NewLogs(p.wrap(errInvalid), logsOf(rest...)))
-	default:
-		settle(names)
-		return nil, false, nil
-	}
-}
-
-// wrap wraps the error as components do.
-func (p *pipeline) wrap(err error) error {
-	for range p.random.IntN(3) {
-		switch p.random.IntN(4) {
+		switch random.IntN(5) {
 		case 0:
 			err = fmt.Errorf("export: %w", err)
 		case 1:
 			err = consumererror.NewDownstream(err)
 		case 2:
 			err = errors.Join(err)
+		case 3:
+			err = consumererror.NewLogs(err, logsOf("b"))
 		default:
 			err = consumererror.NewRetryableError(err)
 		}
@@ -655,130 +540,10 @@ func (p *pipeline) wrap(err error) error {
 	return err
 }
 
-// consumeAll is the fan-out to the pipelines. It sets what the next attempt must have.
-func consumeAll(pipelines []*pipeline, names []string, next *[]string, random *rand.Rand) error {
-	var errs error
-	open, allNamed := map[string]bool{}, true // of the pipelines that reject with a retryable error
-	*next = nil
-	for _, p := range pipelines {
-		rest, named, err := p.consume(names)
-		switch random.IntN(3) {
-		case 0:
-			errs = multierr.Append(errs, err)
-		case 1:
-			errs = errors.Join(errs, err)
-		default:
-			if errs = errors.Join(errs, err); errs != nil {
-				errs = consumererror.NewDownstream(errs)
-			}
-		}
-		for _, name := range rest {
-			open[name] = true
-		}
-		allNamed = allNamed && (rest == nil || named)
+// join joins errors as fan-outs do.
+func join(random *rand.Rand, err, other error) error {
+	if random.IntN(2) == 0 {
+		return multierr.Append(err, other)
 	}
-	for _, name := range names {
-		if open[name] || len(open) > 0 && !allNamed {
-			*next = append(*next, name)
-		}
-	}
-	return errs
-}
-
-// What a pipeline rejects may be what a processor made of the records, and a queue of an exporter
-// may have merged it with records of others.
-func TestARejectedPartIsDeliveredAgainAsItWas(t *testing.T) {
-	setBody := func(text string) func(plog.LogRecord) {
-		return func(lr plog.LogRecord) { lr.Body().SetStr(text) }
-	}
-	noUID := func(lr plog.LogRecord) { lr.Attributes().Remove(uidAttribute) }
-	none, all := []string(nil), []string{"a", "b", "b", "c"} // Two records have the same UID.
-	for name, tt := range map[string]struct {
-		rest   []string
-		change func(plog.LogRecord)
-		want   []string
-	}{
-		"with other bodies":                           {[]string{"b", "c"}, setBody("changed"), []string{"b", "b", "c"}},
-		"one of two records with the same UID":        {[]string{"b"}, setBody("changed"), []string{"b", "b"}},
-		"split into several":                          {[]string{"c", "c", "c", "c", "c", "c"}, setBody("part"), []string{"c"}},
-		"in another order":                            {[]string{"c", "a"}, nil, []string{"a", "c"}},
-		"without UIDs: all are delivered again":       {[]string{"b"}, noUID, all},
-		"with records of others: all":                 {[]string{"b", "of another receiver"}, nil, all},
-		"only records of others: all":                 {[]string{"of another receiver"}, nil, all},
-		"with other UIDs: all":                        {[]string{"b"}, func(lr plog.LogRecord) { lr.Attributes().PutStr(uidAttribute, "new") }, all},
-		"with UIDs that are no strings: all":          {[]string{"b"}, func(lr plog.LogRecord) { lr.Attributes().PutInt(uidAttribute, 7) }, all},
-		"nothing, as an empty part: all":              {none, nil, all},
-		"more than there was, with records of others": {[]string{"a", "b", "b", "c", "d", "e"}, nil, all},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				rest := logsOf(tt.rest...)
-				for _, rl := range rest.ResourceLogs().All() {
-					rl.Resource().Attributes().PutStr("k8s.node.name", "added")
-					for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
-						if tt.change != nil {
-							tt.change(lr)
-						}
-					}
-				}
-				h := newHarness(t, everySecond(), failing(consumererror.NewLogs(errFull, rest), errFull))
-				assert.Equal(t, Accepted, h.deliver(t, all...))
-				assert.Equal(t, [][]string{all, tt.want, tt.want}, h.attempts)
-				assert.Equal(t, len(all), h.total("accepted"), "each record is observed once: %v", h.seen)
-			})
-		})
-	}
-}
-
-func TestAPipelineThatGotNothingSinceADropIsForgottenAfterAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, everySecond(), always(consumererror.NewPermanent(errors.New("malformed"))))
-		for range 3 {
-			require.Equal(t, Dropped, h.deliver(t, "a"))
-			time.Sleep(50 * time.Second)
-		}
-		newest := func() string {
-			h.mu.Lock() // Held while the observer is called.
-			defer h.mu.Unlock()
-			return h.seen[len(h.seen)-1]
-		}
-		assert.NotContains(t, newest(), "accepting again")
-		time.Sleep(11 * time.Second)
-		synctest.Wait()
-		assert.Contains(t, newest(), "accepting again")
-
-		for range 3 {
-			require.Equal(t, Dropped, h.deliver(t, "a"))
-			time.Sleep(40 * time.Second)
-		}
-		assert.Contains(t, newest(), "rejecting for", "it is reported again")
-	})
-}
-
-func TestAPipelineThatRejectsAgainSinceADropIsNotForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, everySecond(), always(errInvalid))
-		for range 3 {
-			require.Equal(t, Dropped, h.deliver(t, "a"))
-			time.Sleep(30 * time.Second)
-		}
-		h.consume = always(errFull)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		require.Equal(t, Stopped, h.Deliver(ctx, t.Context(), request("a")))
-		assert.NotContains(t, strings.Join(h.seen, "\n"), "accepting again")
-	})
-}
-
-func TestAPipelineThatIsForgottenAfterADropAcceptsAgainOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, everySecond(), always(errInvalid))
-		for range 3 {
-			require.Equal(t, Dropped, h.deliver(t, "a"))
-			time.Sleep(30 * time.Second)
-		}
-		h.Forget()
-		time.Sleep(2 * time.Minute)
-		assert.Equal(t, 1, strings.Count(strings.Join(h.seen, "\n"), "accepting again"))
-	})
+	return errors.Join(err, other)
 }

@@ -88,7 +88,7 @@ const (
 	annotation part = "annotation"
 )
 
-func (p part) of(o *resolver.Object) map[string]string {
+func (p part) entries(o *resolver.Object) map[string]string {
 	if p == label {
 		return o.Labels
 	}
@@ -119,9 +119,9 @@ func New(config Config) (*Extractor, error) {
 // Uses returns what tags depend on in addition to the chain.
 func (e *Extractor) Uses() Uses { return e.uses }
 
-func compile(list string, of part, rules []Rule) (compiled []rule, errs error) {
+func compile(list string, from part, rules []Rule) (compiled []rule, errs error) {
 	for i, r := range rules {
-		c, err := r.compile(of)
+		c, err := r.compile(from)
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("%s[%d]%w", list, i, err))
 		}
@@ -130,10 +130,10 @@ func compile(list string, of part, rules []Rule) (compiled []rule, errs error) {
 	return compiled, errs
 }
 
-func (r Rule) compile(of part) (rule, error) {
-	c := rule{tagName: r.TagName, key: r.Key, part: of, origin: originOf(r.From)}
+func (r Rule) compile(from part) (rule, error) {
+	c := rule{tagName: r.TagName, key: r.Key, part: from, origin: originOf(r.From)}
 	if semconv.Own(r.TagName) {
-		return c, fmt.Errorf(".tag_name: %q is an attribute of the receiver itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, of)
+		return c, fmt.Errorf(".tag_name: %q is an attribute of the receiver itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, from)
 	}
 	if (r.Key == "") == (r.KeyRegex == "") {
 		return c, fmt.Errorf(": key is %q and key_regex is %q; set exactly one of them", r.Key, r.KeyRegex)

@@ -97,13 +97,13 @@ func (s *service) find(from Sources, f *found) {
 	object := from.Chain[0]
 	f.apply(s.rules, from)
 	if s.has[ServiceName] {
-		f.add(Tag{ServiceName, nameOfWorkload(from.Chain)}, involved, false)
+		f.add(newTag(ServiceName, nameOfWorkload(from.Chain)), involved, false)
 	}
 	if s.has[ServiceNamespace] {
-		f.add(Tag{ServiceNamespace, object.Namespace}, involved, false)
+		f.add(newTag(ServiceNamespace, object.Namespace), involved, false)
 	}
 	if s.has[InstanceID] && from.Container != "" {
-		f.add(Tag{InstanceID, object.Namespace + "." + object.Name + "." + from.Container}, involved, false)
+		f.add(newTag(InstanceID, object.Namespace+"."+object.Name+"."+from.Container), involved, false)
 	}
 }
 

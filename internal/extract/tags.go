@@ -15,6 +15,9 @@ import (
 // Tag is an attribute taken from an object.
 type Tag struct{ Name, Value string }
 
+// newTag makes a tag of texts that may be put together from several ones.
+func newTag(name, value string) Tag { return Tag{text.Value(name), text.Value(value)} }
+
 // Tags are the tags of one event, by where they belong.
 type Tags struct {
 	Resource []Tag // of the log record's resource
@@ -111,7 +114,6 @@ func (f *found) apply(rules []rule, from Sources) {
 
 // add adds the tag unless its name is already there.
 func (f *found) add(t Tag, origin string, isMatched bool) {
-	t = Tag{text.Value(t.Name), text.Value(t.Value)}
 	if f.resource.has(t.Name) || f.record.has(t.Name) {
 		return
 	}
@@ -133,7 +135,7 @@ func (f *found) add(t Tag, origin string, isMatched bool) {
 // of many objects on a chain. A key that a rule names always has room.
 func (f *found) addMatching(t Tag, origin string) {
 	f.matching++
-	f.size += min(len(t.Name), text.MaxValue) + min(len(t.Value), text.MaxValue)
+	f.size += len(t.Name) + len(t.Value)
 	if f.matching <= text.MaxEntries && f.size <= maxMatchingBytes {
 		f.add(t, origin, true)
 	}
@@ -174,9 +176,9 @@ func (r rule) findIn(o *resolver.Object, f *found) (done bool) {
 		r.findMatching(o, f)
 		return false
 	}
-	value, ok := r.part.of(o)[r.key]
+	value, ok := r.part.entries(o)[r.key]
 	if ok && (!f.inMetric || !r.tellsRevisions(r.key)) {
-		f.add(Tag{r.name(o, r.key), value}, r.origin, false)
+		f.add(newTag(r.name(o, r.key), value), r.origin, false)
 	}
 	return ok
 }
@@ -185,7 +187,7 @@ func (r rule) findIn(o *resolver.Object, f *found) (done bool) {
 // same tag. A name from a key is only known here. If the receiver itself writes an attribute of
 // this name, the key gives no tag.
 func (r rule) findMatching(o *resolver.Object, f *found) {
-	values := r.part.of(o)
+	values := r.part.entries(o)
 	if len(values) == 0 {
 		return
 	}
@@ -197,8 +199,8 @@ func (r rule) findMatching(o *resolver.Object, f *found) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		if name := text.Value(r.name(o, key)); !semconv.Own(name) {
-			f.addMatching(Tag{name, values[key]}, r.origin)
+		if tag := newTag(r.name(o, key), values[key]); !semconv.Own(tag.Name) {
+			f.addMatching(tag, r.origin)
 		}
 	}
 }

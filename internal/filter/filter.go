@@ -56,12 +56,12 @@ func (f Filter) Wants(ev *corev1.Event) bool {
 
 // matchesKind reports whether a pattern matches the kind of an object. Without an API version, the
 // group of the kind is not known.
-func matchesKind(patterns []kind.Pattern, of *corev1.ObjectReference) bool {
+func matchesKind(patterns []kind.Pattern, object *corev1.ObjectReference) bool {
 	return slices.ContainsFunc(patterns, func(p kind.Pattern) bool {
-		if of.APIVersion == "" {
-			return p.MatchesKind(of.Kind)
+		if object.APIVersion == "" {
+			return p.MatchesKind(object.Kind)
 		}
-		return p.Matches(of.GroupVersionKind().GroupKind())
+		return p.Matches(object.GroupVersionKind().GroupKind())
 	})
 }
 

@@ -187,12 +187,12 @@ func (t *Telemetry) Delivered(records []observation.Observation, now time.Time) 
 }
 
 // Rejected implements delivery.Observer.
-func (t *Telemetry) Rejected(records int, _ error) {
+func (t *Telemetry) Rejected(records int) {
 	t.builder.KubeEventsRefused.Add(context.Background(), int64(records), t.id)
 }
 
 // Dropped implements delivery.Observer.
-func (t *Telemetry) Dropped(records int, _ error, _ bool) {
+func (t *Telemetry) Dropped(records int) {
 	t.builder.KubeEventsDropped.Add(context.Background(), int64(records), t.id)
 }
 

@@ -167,11 +167,7 @@ func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
 	if err := j.writeHead(ctx, next); err != nil {
 		return err
 	}
-	entries := j.entries + 1 // One whose write has failed can be there.
 	j.entries, j.size, j.snapshotSize = 0, 0, total
-	if j.oldest == next.Generation-1 && j.remove(ctx, j.oldest, entries) == nil {
-		j.oldest = next.Generation
-	}
 	j.removeReplaced(ctx)
 	return nil
 }
@@ -180,8 +176,7 @@ func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
 // be deleted, such as from a full disk, stays until the next snapshot.
 func (j *Journal) removeReplaced(ctx context.Context) {
 	for ; j.oldest < j.head.Generation; j.oldest++ {
-		entries, err := j.count(ctx, j.oldest, entryKey)
-		if err != nil || j.remove(ctx, j.oldest, entries) != nil {
+		if j.remove(ctx, j.oldest) != nil {
 			return
 		}
 	}
@@ -211,20 +206,18 @@ func SetAside(ctx context.Context, client storage.Client) (j *Journal, key strin
 // maxOps bounds the deletions of one request.
 const maxOps = 1000
 
-// remove deletes a generation. It deletes the last key first: if it is interrupted, the next attempt
-// finds those that are left. Callers count the entries: to look for each of them takes longer than to
-// delete it.
-func (j *Journal) remove(ctx context.Context, generation int64, entries int) error {
-	chunks, err := j.count(ctx, generation, chunkKey)
-	if err != nil {
-		return err
-	}
-	ops := make([]*storage.Operation, 0, chunks+entries)
-	for i := chunks - 1; i >= 0; i-- {
-		ops = append(ops, storage.DeleteOperation(chunkKey(generation, i)))
-	}
-	for i := entries - 1; i >= 0; i-- {
-		ops = append(ops, storage.DeleteOperation(entryKey(generation, i)))
+// remove deletes a generation. It deletes the last key of a kind first: if it is interrupted, the next
+// attempt finds those that are left.
+func (j *Journal) remove(ctx context.Context, generation int64) error {
+	var ops []*storage.Operation
+	for _, key := range []func(int64, int) string{chunkKey, entryKey} {
+		count, err := j.count(ctx, generation, key)
+		if err != nil {
+			return err
+		}
+		for i := count - 1; i >= 0; i-- {
+			ops = append(ops, storage.DeleteOperation(key(generation, i)))
+		}
 	}
 	for some := range slices.Chunk(ops, maxOps) {
 		if err := j.client.Batch(ctx, some...); err != nil {

@@ -27,17 +27,18 @@ type Pattern struct {
 var name = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 // Parse reads KIND or KIND.GROUP. The group of a bare kind that OpenTelemetry's conventions name is
-// the one that kubectl uses; another bare kind may be of any group. The error names the text and,
-// for a kind that cannot exist, the likely fix.
+// the one that kubectl uses; another bare kind may be of any group.
 func Parse(text string) (Pattern, error) {
 	lower := strings.ToLower(text)
 	if !name.MatchString(lower) {
 		return Pattern{}, fmt.Errorf("%q is not a kind such as pod, deployment or rollout.argoproj.io", text)
 	}
-	if fix := likelyFix(lower); fix != "" {
-		return Pattern{}, fmt.Errorf("%q is not a kind; write %s", text, fix)
+	p := newPattern(lower)
+	singular := strings.TrimSuffix(p.kind, "s")
+	if group, isKind := semconv.Group(singular); isKind && singular != p.kind && (!p.grouped || p.group == group) {
+		return Pattern{}, fmt.Errorf("%q is not a kind; kinds are singular, such as %s", text, singular)
 	}
-	return newPattern(lower), nil
+	return p, nil
 }
 
 // ParseGlob reads a glob of KIND or KIND.GROUP. Without metacharacters, it is what Parse reads.

@@ -40,8 +40,8 @@ type entry struct {
 	uid             number // digest of the UID that carried the count last
 	resourceVersion number // highest seen
 	count           int32  // occurrences so far
-	scope           uint16 // the stream that it came from
-	pass            uint16 // the scope's listing pass in which it was last seen, or gone
+	stream          uint16 // the number of the stream that it came from
+	pass            uint16 // the stream's listing pass in which it was last seen, or gone
 }
 
 // number is 64 bits in the alignment of 32, which lets an entry with its key fill the memory that
@@ -100,10 +100,7 @@ type counts struct {
 	}
 
 	entries map[identity]entry
-	scopes  map[string]*scope
-	byID    map[uint16]*scope // the same
-	usedIDs uint16            // numbers below stand for streams that ran before
-	past    bool              // there may be live events of streams that ran before
+	streams *streams
 	deleted deletions
 }
 
@@ -113,19 +110,8 @@ type held struct {
 	before []byte
 }
 
-// scope is one stream of events: one namespace, or the whole cluster.
-type scope struct {
-	id   uint16
-	pass uint16 // never gone
-	live int    // its events that are alive
-	seen int    // of them, those that were seen in this pass
-}
-
-func newCounts() *counts {
-	return &counts{
-		heldBack: map[identity][]held{}, entries: map[identity]entry{}, scopes: map[string]*scope{}, byID: map[uint16]*scope{},
-		deleted: newDeletions(),
-	}
+func newCounts(streams *streams) *counts {
+	return &counts{heldBack: map[identity][]held{}, entries: map[identity]entry{}, streams: streams, deleted: newDeletions()}
 }
 
 // Observe accounts for the state of an event and returns the number of occurrences that are new in
@@ -133,8 +119,8 @@ func newCounts() *counts {
 // or rewritten event).
 func (l *counts) Observe(namespace string, ev *corev1.Event) int64 {
 	k, seen := identify(ev)
-	s := l.scope(namespace)
-	seen.scope, seen.pass = s.id, s.pass
+	s := l.streams.get(namespace)
+	seen.stream, seen.pass = s.Number, s.pass
 
 	known, ok := l.entries[k]
 	l.before.entry, l.before.isKnown, l.before.deletedAt = known, ok, l.deleted.at[k]
@@ -167,7 +153,7 @@ func (l *counts) Remember(namespace string, ev *corev1.Event) int64 {
 // stays known for RememberDeleted.
 func (l *counts) Delete(namespace string, ev *corev1.Event, now time.Time) {
 	k, last := identify(ev)
-	last.scope = l.scope(namespace).id
+	last.stream = l.streams.get(namespace).Number
 
 	known, ok := l.entries[k]
 	if ok {
@@ -185,9 +171,8 @@ func (l *counts) Delete(namespace string, ev *corev1.Event, now time.Time) {
 // versions have gone back. The count that is observed next is the new baseline, also if it is lower.
 // Nobody else tells of the events of streams that do not run.
 func (l *counts) ForgetVersions(namespace string) {
-	id := l.scope(namespace).id
 	for k, e := range l.entries {
-		if e.scope == id || l.byID[e.scope] == nil {
+		if s := l.streams.byNumber[e.stream]; s == nil || !s.runs || s.Namespace == namespace {
 			versionless := e
 			versionless.resourceVersion = numberOf(forgotten)
 			l.set(k, e, versionless)
@@ -195,23 +180,23 @@ func (l *counts) ForgetVersions(namespace string) {
 	}
 }
 
-// BeginList starts a listing pass over a scope: what is observed from here until EndList exists.
+// BeginList starts a listing pass over a stream: what is observed from here until EndList exists.
 func (l *counts) BeginList(namespace string) {
-	s := l.scope(namespace)
+	s := l.streams.get(namespace)
 	s.pass = max(firstPass, s.pass+1) // After the last pass comes the first: what lives was seen in the newest.
 	s.seen = 0
 }
 
-// EndList ends a listing pass: every event of the scope that was not observed since BeginList was
+// EndList ends a listing pass: every event of the stream that was not observed since BeginList was
 // deleted while nobody watched. It looks for them only if there are any: with a stream for each of
 // many namespaces, each listing would look at the events of all.
 func (l *counts) EndList(namespace string, now time.Time) {
-	s := l.scope(namespace)
+	s := l.streams.get(namespace)
 	for k, e := range l.entries {
 		if s.live == s.seen {
 			return
 		}
-		if e.scope == s.id && e.pass != s.pass && !e.isGone() {
+		if e.stream == s.Number && e.pass != s.pass && !e.isGone() {
 			l.bury(k, e, e, now)
 		}
 	}
@@ -243,20 +228,6 @@ func (l *counts) Forget(now time.Time) (more bool) {
 
 // Len is the number of events that are remembered, live and deleted.
 func (l *counts) Len() int { return len(l.entries) }
-
-func (l *counts) scope(namespace string) *scope {
-	s, ok := l.scopes[namespace]
-	if !ok {
-		s = l.addScope(namespace, l.unusedID())
-	}
-	return s
-}
-
-func (l *counts) addScope(namespace string, id uint16) *scope {
-	s := &scope{id: id, pass: firstPass}
-	l.scopes[namespace], l.byID[id] = s, s
-	return s
-}
 
 // merge is what is remembered after an observation. Of one object the highest count counts, so that
 // an edited count that goes down and up again is not taken for occurrences; another object under

@@ -19,6 +19,11 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+// countsOf are the counts of streams that run.
+func countsOf(namespaces ...string) *counts {
+	return newCounts(newStreams(Coverage{Namespaces: namespaces}))
+}
+
 // state is one stored state of an event, in the words of the rules.
 type state struct {
 	name   string // "a" when empty
@@ -152,7 +157,7 @@ func TestOccurrences(t *testing.T) {
 	}
 	for name, steps := range tests {
 		t.Run(name, func(t *testing.T) {
-			l, now := newCounts(), start
+			l, now := countsOf(), start
 			for i, s := range steps {
 				got := int64(0)
 				switch s.does {
@@ -177,7 +182,7 @@ func TestOccurrences(t *testing.T) {
 }
 
 func TestListingOneNamespaceSaysNothingOfAnother(t *testing.T) {
-	l := newCounts()
+	l := countsOf()
 	other := state{uid: "1", rv: 1, count: 5}.event()
 	other.Namespace = "other"
 	l.Observe("other", other)
@@ -188,7 +193,7 @@ func TestListingOneNamespaceSaysNothingOfAnother(t *testing.T) {
 }
 
 func TestDeletedEventsAreBoundedOldestFirst(t *testing.T) {
-	l := newCounts()
+	l := countsOf()
 	const surplus = 10
 	for i := range MaxDeleted + surplus {
 		s := state{name: fmt.Sprint("e", i), uid: strconv.Itoa(i), rv: i + 1, count: 5}
@@ -202,7 +207,7 @@ func TestDeletedEventsAreBoundedOldestFirst(t *testing.T) {
 }
 
 func TestManyDeletedEventsAreForgottenBatchByBatch(t *testing.T) {
-	l := newCounts()
+	l := countsOf()
 	for i := range mostForgotten + 1 {
 		ev := state{name: strconv.Itoa(i), uid: "u", rv: 1, count: 1}.event()
 		l.Observe("", ev)
@@ -215,7 +220,7 @@ func TestManyDeletedEventsAreForgottenBatchByBatch(t *testing.T) {
 }
 
 func TestForgettingReturnsTheRoomOfTheQueue(t *testing.T) {
-	l := newCounts()
+	l := countsOf()
 	for round := range 50 {
 		s := state{uid: strconv.Itoa(round), rv: round + 1, count: int32(round + 1)}
 		l.Observe("", s.event())
@@ -229,7 +234,7 @@ func TestForgettingReturnsTheRoomOfTheQueue(t *testing.T) {
 }
 
 func TestAnEventThatIsDeletedAgainAndAgainTakesTheMemoryOfOne(t *testing.T) {
-	l, version := newCounts(), 0
+	l, version := countsOf(), 0
 	remove := func(name string) {
 		version++
 		s := state{name: name, uid: strconv.Itoa(version), rv: version, count: 1}
@@ -268,18 +273,21 @@ func reopened(t *testing.T, saved map[identity][]byte, l *counts, streams ...str
 			delete(saved, k)
 		}
 	}
-	restored := newCounts()
+	restored := countsOf(streams...)
+	for _, former := range l.streams.byNamespace {
+		restored.streams.add(former.streamEntry)
+	}
 	restored.changed = map[identity]bool{}
 	for k, value := range saved {
 		require.NoError(t, restored.Restore(string(k[:]), value))
 	}
-	restored.Settle(l.Scopes(), streams)
+	restored.Settle()
 	restored.EndPast(start)
 	return restored
 }
 
 func TestARestoredLedgerKnowsWhatTheOldOneKnew(t *testing.T) {
-	saved, l := map[identity][]byte{}, newCounts()
+	saved, l := map[identity][]byte{}, countsOf()
 	l.changed = map[identity]bool{}
 	l.Observe("ns", state{name: "a", uid: "1", rv: 1, count: 5}.event())
 	l.Observe("ns", state{name: "b", uid: "2", rv: 2, count: 7}.event())
@@ -304,7 +312,7 @@ func TestARestoredLedgerKnowsWhatTheOldOneKnew(t *testing.T) {
 }
 
 func TestAnEmptyListAfterARestartSaysThatAllEventsWereDeleted(t *testing.T) {
-	l := newCounts()
+	l := countsOf()
 	l.changed = map[identity]bool{}
 	l.Observe("ns", state{name: "a", uid: "1", rv: 1, count: 5}.event())
 	l = reopened(t, map[identity][]byte{}, l, "ns")
@@ -315,7 +323,7 @@ func TestAnEmptyListAfterARestartSaysThatAllEventsWereDeleted(t *testing.T) {
 }
 
 func TestRestoredDeletionsAreForgottenInTheirOrder(t *testing.T) {
-	l := newCounts()
+	l := countsOf()
 	l.changed = map[identity]bool{}
 	for i := range 50 {
 		l.Delete("", state{name: fmt.Sprint("e", i), uid: "1", rv: 1, count: 1}.event(), start.Add(time.Duration(i)*time.Minute))
@@ -328,7 +336,7 @@ func TestRestoredDeletionsAreForgottenInTheirOrder(t *testing.T) {
 }
 
 func TestOnlyChangesAreSaved(t *testing.T) {
-	l := newCounts()
+	l := countsOf()
 	l.changed = map[identity]bool{}
 	one := state{uid: "1", rv: 1, count: 5}.event()
 	l.Observe("ns", one)
@@ -343,7 +351,7 @@ func TestOnlyChangesAreSaved(t *testing.T) {
 }
 
 func TestWhatCameFromAStreamThatNoLongerRunsIsForgottenInTime(t *testing.T) {
-	saved, l := map[identity][]byte{}, newCounts()
+	saved, l := map[identity][]byte{}, countsOf()
 	l.changed = map[identity]bool{}
 	l.Observe("ns", state{uid: "1", rv: 1, count: 5}.event())
 	l = reopened(t, saved, l, "other")
@@ -361,7 +369,7 @@ func in(namespace string, s state) *corev1.Event {
 }
 
 func TestAnEventThatAnotherStreamListsIsAlive(t *testing.T) {
-	saved, l := map[identity][]byte{}, newCounts()
+	saved, l := map[identity][]byte{}, countsOf()
 	l.changed = map[identity]bool{}
 	l.Observe("", state{uid: "1", rv: 1, count: 5}.event())
 	l = reopened(t, saved, l, "ns")
@@ -374,19 +382,10 @@ func TestAnEventThatAnotherStreamListsIsAlive(t *testing.T) {
 }
 
 func TestStreamsThatComeAndGoAreToldApart(t *testing.T) {
-	saved, l := map[identity][]byte{}, newCounts()
+	saved, l := map[identity][]byte{}, countsOf()
 	l.changed = map[identity]bool{}
-	scopes := map[string]uint16{} // Those of all streams, as they are saved.
 	restart := func(streams ...string) {
-		maps.Copy(scopes, l.Scopes())
-		reopened(t, saved, l)
-		l = newCounts()
-		l.changed = map[identity]bool{}
-		for k, value := range saved {
-			require.NoError(t, l.Restore(string(k[:]), value))
-		}
-		l.Settle(scopes, streams)
-		l.EndPast(start)
+		l = reopened(t, saved, l, streams...)
 		for _, stream := range streams {
 			l.BeginList(stream)
 		}
@@ -402,7 +401,7 @@ func TestStreamsThatComeAndGoAreToldApart(t *testing.T) {
 }
 
 func TestAfterARestoreNoRememberedVersionCounts(t *testing.T) {
-	saved, l := map[identity][]byte{}, newCounts()
+	saved, l := map[identity][]byte{}, countsOf()
 	l.changed = map[identity]bool{}
 	l.Observe("a", in("a", state{uid: "1", rv: 90, count: 5}))
 	l.Observe("b", in("b", state{uid: "2", rv: 95, count: 5}))
@@ -422,7 +421,7 @@ func TestAfterARestoreNoRememberedVersionCounts(t *testing.T) {
 }
 
 func TestAnEntryThatIsNoEntry(t *testing.T) {
-	require.Error(t, newCounts().Restore(string(make([]byte, len(identity{}))), []byte("short")))
+	require.Error(t, countsOf().Restore(string(make([]byte, len(identity{}))), []byte("short")))
 }
 
 // TestVersionsThatCannotBeCompared has versions that are no numbers, or none that fits: the order
@@ -437,13 +436,13 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: types.UID(uid), ResourceVersion: version}, Count: count,
 			}
 		}
-		l := newCounts()
+		l := countsOf()
 		assert.EqualValues(t, 3, l.Observe("", at("1", versions[0], 3)), versions)
 		assert.EqualValues(t, 1, l.Observe("", at("2", versions[1], 1)), "%q: it was created again", versions)
 		assert.EqualValues(t, 0, l.Observe("", at("2", versions[1], 1)), "%q: a duplicate", versions)
 		assert.EqualValues(t, 1, l.Observe("", at("2", versions[1], 2)), versions)
 
-		l = newCounts()
+		l = countsOf()
 		assert.EqualValues(t, 3, l.Observe("", at("1", versions[0], 3)), versions)
 		l.Delete("", at("1", versions[0], 3), start)
 		assert.EqualValues(t, 1, l.Observe("", at("2", versions[1], 4)), "%q: with the count that the recorder knows", versions)
@@ -453,7 +452,7 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 }
 
 func TestARestoredEventIsAsTheLastValueSays(t *testing.T) {
-	live, deleted := newCounts(), newCounts()
+	live, deleted := countsOf(), countsOf()
 	ev := state{uid: "1", rv: 1, count: 5}.event()
 	live.Observe("ns", ev)
 	deleted.Observe("ns", ev)
@@ -474,11 +473,12 @@ func TestARestoredEventIsAsTheLastValueSays(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			l := newCounts()
+			l := countsOf()
 			for _, value := range test.values {
 				require.NoError(t, l.Restore(string(key[:]), value))
 			}
-			l.Settle(live.Scopes(), []string{"ns"})
+			l.streams = live.streams
+			l.Settle()
 			assert.Equal(t, test.want, l.Len())
 			l.Forget(start.Add(RememberDeleted))
 			assert.Equal(t, test.wantLater, l.Len())
@@ -487,7 +487,7 @@ func TestARestoredEventIsAsTheLastValueSays(t *testing.T) {
 }
 
 func TestAnEventThatIsDeletedAgainIsRememberedFromTheLastDeletion(t *testing.T) {
-	l := newCounts()
+	l := countsOf()
 	for i := range 2 {
 		s := state{uid: strconv.Itoa(i), rv: i + 1, count: int32(i + 1)}
 		l.Observe("", s.event())
@@ -500,7 +500,7 @@ func TestAnEventThatIsDeletedAgainIsRememberedFromTheLastDeletion(t *testing.T) 
 }
 
 func TestAListEndsOnlyTheEventsOfItsStreamThatItDoesNotHave(t *testing.T) {
-	l, listed := newCounts(), 20
+	l, listed := countsOf(), 20
 	for i := range listed {
 		l.Observe("ns", state{name: fmt.Sprint("listed", i), uid: "1", rv: 1, count: 1}.event())
 		l.Observe("other", state{name: fmt.Sprint("other", i), uid: "2", rv: 1, count: 1}.event())

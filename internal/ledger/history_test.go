@@ -158,7 +158,7 @@ func (w *world) settle(l *counts) int64 {
 // not carried on by a later re-creation) do not count: a relist therefore brings back what was
 // expired unseen first.
 func check(t *testing.T, seed uint64, steps []byte) {
-	w, l := newWorld(seed), newCounts()
+	w, l := newWorld(seed), countsOf()
 	total := int64(0)
 	for i := 0; i+1 < len(steps); i += 2 {
 		if steps[i]%8 == 7 {
@@ -176,10 +176,10 @@ func check(t *testing.T, seed uint64, steps []byte) {
 
 // requireCounted counts the live events of each stream, and those that its pass has seen.
 func requireCounted(t *testing.T, l *counts) {
-	for _, s := range l.scopes {
+	for _, s := range l.streams.byNamespace {
 		live, seen := 0, 0
 		for _, e := range l.entries {
-			if e.scope == s.id && !e.isGone() {
+			if e.stream == s.Number && !e.isGone() {
 				live++
 				if e.pass == s.pass {
 					seen++
@@ -225,7 +225,7 @@ func FuzzTotalsEqualTheTruth(f *testing.F) {
 func FuzzNoEventIsEverNegative(f *testing.F) {
 	f.Add("ns", "name", "uid", "12", int32(-4), int32(7))
 	f.Fuzz(func(t *testing.T, namespace, name, uid, rv string, count, series int32) {
-		l := newCounts()
+		l := countsOf()
 		ev := &corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid), ResourceVersion: rv},
 			Count:      count, Series: &corev1.EventSeries{Count: series},

@@ -30,8 +30,8 @@ type Config struct {
 // order of the loop, with one batch undelivered at a time: Changed and Versions return what was
 // delivered because callers call them only when no batch is.
 type Ledger struct {
-	config  Config
-	counts  *counts
+	config Config
+	*counts
 	streams *streams
 	windows *windows
 	from    Versions // where an earlier leader got to, without counts; nil: nothing is known
@@ -39,21 +39,17 @@ type Ledger struct {
 
 // New makes a ledger that knows nothing.
 func New(config Config) *Ledger {
-	return &Ledger{
-		config: config, counts: newCounts(), streams: newStreams(config.Coverage), windows: newWindows(config.DedupInterval),
-	}
+	streams := newStreams(config.Coverage)
+	return &Ledger{config: config, counts: newCounts(streams), streams: streams, windows: newWindows(config.DedupInterval)}
 }
 
 // Versions are the resource versions up to which all is delivered, by stream. A stream is named after
 // its namespace; "" is the whole cluster's.
 type Versions map[string]uint64
 
-// of returns the version from which a stream may start: the higher of its own version and that of the
-// whole cluster's stream. ok is false if there is neither.
-func (v Versions) of(stream string) (version uint64, ok bool) {
-	version = max(v[stream], v[""])
-	return version, version > 0
-}
+// start returns the version from which a stream may start: the higher of its own version and that of
+// the whole cluster's stream; 0: there is neither.
+func (v Versions) start(stream string) uint64 { return max(v[stream], v[""]) }
 
 // StartFrom starts at versions up to which another process has delivered everything. The counts as of
 // then are not known: streams list exactly at these versions.
@@ -62,19 +58,16 @@ func (l *Ledger) StartFrom(versions Versions) { l.from = versions }
 // Resume returns where a stream resumes. If exactly is true, it lists at exactly this version, since
 // the counts are not known. If the version is empty, it lists now.
 func (l *Ledger) Resume(stream string) (version string, exactly bool) {
-	if from, known := l.from.of(stream); known {
+	if from := l.from.start(stream); from > 0 {
 		return strconv.FormatUint(from, 10), true
 	}
 	return l.streams.resume(stream), false
 }
 
-// BeginList begins a list of a stream.
-func (l *Ledger) BeginList(stream string) { l.counts.BeginList(stream) }
-
-// EndList ends it: events of the stream that it did not have are deleted.
+// EndList ends a list of a stream: events of the stream that it did not have are deleted.
 func (l *Ledger) EndList(stream string, now time.Time) {
 	l.counts.EndList(stream, now)
-	if l.streams.listed(stream) {
+	if l.streams.endList(stream) {
 		l.counts.EndPast(now)
 	}
 }
@@ -94,29 +87,18 @@ func (l *Ledger) Listed() (n int) {
 // before the receiver covered it.
 func (l *Ledger) List(stream string, ev *corev1.Event) int64 {
 	if l.streams.covers(ev) || l.isNew(ev) {
-		return l.counts.Observe(stream, ev)
+		return l.Observe(stream, ev)
 	}
-	return l.counts.Remember(stream, ev)
+	return l.Remember(stream, ev)
 }
 
 // isNew reports whether an event that no coverage included counts with all its occurrences.
 func (l *Ledger) isNew(ev *corev1.Event) bool {
-	if version, known := l.from.of(ev.Namespace); known {
+	if version := l.from.start(ev.Namespace); version > 0 {
 		reached.State("a list has what happened after the last leader's progress")
 		return event.ResourceVersion(ev) > version
 	}
 	return l.config.FromBeginning && !l.streams.watched(ev.Namespace)
-}
-
-// Existing notes an event as it was at the version where the receiver starts.
-func (l *Ledger) Existing(stream string, ev *corev1.Event) { l.counts.Remember(stream, ev) }
-
-// Change accounts for a change of an event and returns how many of its occurrences are new.
-func (l *Ledger) Change(stream string, ev *corev1.Event) int64 { return l.counts.Observe(stream, ev) }
-
-// Delete notes that an event is deleted. Its count stays known for RememberDeleted.
-func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
-	l.counts.Delete(stream, ev, now)
 }
 
 // WentBack notes that the resource versions of a stream have gone back: etcd was restored from a
@@ -124,23 +106,19 @@ func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
 // the stream: without its version, a crash would lose it.
 func (l *Ledger) WentBack(stream string) (records []observation.Observation) {
 	l.windows.releaseEarly(stream, func(open *window) { records = append(records, l.release(open)) })
-	l.counts.ForgetVersions(stream)
-	l.streams.forgetVersion(stream)
+	l.ForgetVersions(stream)
+	l.streams.get(stream).ResourceVersion = ""
 	l.from = nil
 	return records
 }
 
-// Forget drops some of what was remembered for long enough. It reports whether there may be more.
-func (l *Ledger) Forget(now time.Time) (more bool) { return l.counts.Forget(now) }
-
 // Advance notes how far a stream has come, once what came before it is delivered.
-func (l *Ledger) Advance(stream, version string) { l.streams.advance(stream, version) }
+func (l *Ledger) Advance(stream, version string) { l.streams.get(stream).ResourceVersion = version }
 
 // Reached returns how far a stream has come, or the last leader, if the stream was not listed yet; 0: it
 // is not known.
 func (l *Ledger) Reached(stream string) uint64 {
-	from, _ := l.from.of(stream)
-	return cmp.Or(l.streams.reached(stream), from)
+	return cmp.Or(l.streams.reached(stream), l.from.start(stream))
 }
 
 // Admit reports whether an observation is to be recorded now. Otherwise, its window holds it. Callers
@@ -153,8 +131,8 @@ func (l *Ledger) Admit(stream string, o observation.Observation, now time.Time) 
 		return true
 	}
 	l.windows.hold(open, stream, o)
-	if of, isNew := l.counts.holdBack(o.Event, k); isNew {
-		open.events = append(open.events, of)
+	if held, isNew := l.holdBack(o.Event, k); isNew {
+		open.events = append(open.events, held)
 	}
 	return false
 }
@@ -182,23 +160,21 @@ func (l *Ledger) release(open *window) observation.Observation {
 // NextEnd is when the next window ends; ok is false when none is open.
 func (l *Ledger) NextEnd() (end time.Time, ok bool) { return l.windows.nextEnd() }
 
-// Len returns how many events are remembered.
-func (l *Ledger) Len() int { return l.counts.Len() }
-
 // Versions returns, for each stream that runs, the version up to which its events are delivered. What
 // a window holds, holds it back. A stream that has not been listed is where the last leader got to. Until
 // all have been listed, the streams of the last leader stay: one that runs now may take the place of
 // several.
 func (l *Ledger) Versions() Versions {
-	versions, oldest := Versions(l.streams.versions()), l.windows.oldest()
-	areAllListed := len(versions) == len(l.config.Coverage.Namespaces)
+	versions, oldest, areAllListed := Versions{}, l.windows.oldest(), true
 	for _, stream := range l.config.Coverage.Namespaces {
-		reached, isListed := versions[stream]
-		if from, known := l.from.of(stream); known && !isListed {
-			versions[stream] = from
-		}
+		isListed := l.streams.reached(stream) > 0
+		areAllListed = areAllListed && isListed
+		version := l.Reached(stream)
 		if first := oldest[stream]; first > 0 && isListed {
-			versions[stream] = min(reached, first-1)
+			version = min(version, first-1)
+		}
+		if version > 0 {
+			versions[stream] = version
 		}
 	}
 	if !areAllListed {
@@ -216,73 +192,44 @@ const (
 )
 
 // Track notes from now on which entries change, for Changed.
-func (l *Ledger) Track() {
-	l.counts.changed, l.streams.changed = map[identity]bool{}, map[string]bool{}
-	for stream := range l.streams.byNamespace {
-		l.streams.changed[stream] = true // That it watches less than the last process, too.
-	}
-}
+func (l *Ledger) Track() { l.changed = map[identity]bool{} }
 
 // Changed returns the entries that have changed since it was last called, in the form that Restore
 // takes. A nil value means that the entry is gone.
 func (l *Ledger) Changed() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		l.numberStreams()
 		oldest := l.windows.oldest()
-		l.noteHeldStreams(oldest)
-		for stream := range l.streams.changed {
-			if !yield(l.streamEntry(stream, oldest)) {
+		for namespace, s := range l.streams.byNamespace {
+			if next := s.heldTo(oldest[namespace]); next != s.noted {
+				s.noted = next
+				if !yield(string(streamKind)+namespace, next.encode()) {
+					return
+				}
+			}
+		}
+		for k := range l.changed {
+			if !yield(string(countKind)+string(k[:]), l.value(k)) {
 				return
 			}
 		}
-		for k := range l.counts.changed {
-			if !yield(string(countKind)+string(k[:]), l.counts.value(k)) {
-				return
-			}
-		}
-		l.streams.changed, l.counts.changed = map[string]bool{}, map[identity]bool{}
+		l.changed = map[identity]bool{}
 	}
-}
-
-// noteHeldStreams notes the streams of which a window has begun or ended to hold something.
-func (l *Ledger) noteHeldStreams(oldest map[string]uint64) {
-	for stream, first := range l.streams.held {
-		if oldest[stream] != first {
-			l.streams.changed[stream] = true
-		}
-	}
-	for stream := range oldest {
-		l.streams.changed[stream] = true
-	}
-	l.streams.held = oldest
 }
 
 // All returns all entries, in the form that Restore takes.
 func (l *Ledger) All() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		l.numberStreams()
 		oldest := l.windows.oldest()
-		for stream := range l.streams.byNamespace {
-			if !yield(l.streamEntry(stream, oldest)) {
+		for namespace, s := range l.streams.byNamespace {
+			if !yield(string(streamKind)+namespace, s.heldTo(oldest[namespace]).encode()) {
 				return
 			}
 		}
-		for k := range l.counts.entries {
-			if value := l.counts.value(k); value != nil && !yield(string(countKind)+string(k[:]), value) {
+		for k := range l.entries {
+			if value := l.value(k); value != nil && !yield(string(countKind)+string(k[:]), value) {
 				return
 			}
 		}
-	}
-}
-
-func (l *Ledger) streamEntry(stream string, oldest map[string]uint64) (key string, value []byte) {
-	return string(streamKind) + stream, l.streams.byNamespace[stream].value(oldest[stream])
-}
-
-// numberStreams notes the numbers that stand for the streams in the entries of the counts.
-func (l *Ledger) numberStreams() {
-	if l.streams.numbered != l.counts.Streams() {
-		l.streams.number(l.counts.Scopes())
 	}
 }
 
@@ -301,8 +248,8 @@ func (l *Ledger) Restore(key string, value []byte) error {
 
 // Settle makes a ledger ready whose entries were restored.
 func (l *Ledger) Settle(now time.Time) {
-	l.counts.Settle(l.streams.scopes(), l.config.Coverage.Namespaces)
+	l.counts.Settle()
 	if l.streams.settle() {
-		l.counts.EndPast(now)
+		l.EndPast(now)
 	}
 }

@@ -28,7 +28,7 @@ func BenchmarkMemory(b *testing.B) {
 
 // filled is a ledger after a listing that was saved.
 func filled(events int) *counts {
-	l := newCounts()
+	l := countsOf()
 	l.changed = map[identity]bool{}
 	l.BeginList("")
 	for i := range events {

@@ -16,14 +16,14 @@ import (
 // entrySize is the size of an entry's value.
 const entrySize = 8 + 8 + 4 + 4 + 4
 
-// firstPass is the pass of a scope before its first listing.
+// firstPass is the pass of a stream before its first listing.
 const firstPass = 1
 
 // set and drop are the only ways in which an entry changes, so that none is missed in a snapshot.
 // known is the entry so far; the zero entry if there was none. A new pass alone is no change: after
 // a restart all entries are of the first.
 func (l *counts) set(k identity, known, e entry) {
-	if known.scope != e.scope || known.pass != e.pass {
+	if known.stream != e.stream || known.pass != e.pass {
 		l.count(known, -1)
 		l.count(e, 1)
 	}
@@ -38,9 +38,9 @@ func (l *counts) set(k identity, known, e entry) {
 
 // count adds to the numbers of the entry's stream, if it is alive.
 func (l *counts) count(e entry, n int) {
-	s := l.byID[e.scope]
+	s := l.streams.byNumber[e.stream]
 	if s == nil || e.isGone() {
-		return // The stream ran before, or the event does not exist.
+		return // The entry of the stream was corrupt, or the event does not exist.
 	}
 	s.live += n
 	if e.pass == s.pass {
@@ -91,8 +91,8 @@ func (l *counts) release(k identity, by windowKey) {
 
 // value is an entry in the form that Restore takes; nil means that there is none.
 func (l *counts) value(k identity) []byte {
-	if of := l.heldBack[k]; len(of) > 0 {
-		return of[0].before
+	if windows := l.heldBack[k]; len(windows) > 0 {
+		return windows[0].before
 	}
 	e, ok := l.entries[k]
 	if !ok {
@@ -106,7 +106,7 @@ func (e entry) encode(deletedAt uint32) []byte {
 	b = binary.BigEndian.AppendUint64(b, e.uid.uint64())
 	b = binary.BigEndian.AppendUint64(b, e.resourceVersion.uint64())
 	b = binary.BigEndian.AppendUint32(b, uint32(e.count))
-	b = binary.BigEndian.AppendUint32(b, uint32(e.scope))
+	b = binary.BigEndian.AppendUint32(b, uint32(e.stream))
 	return binary.BigEndian.AppendUint32(b, deletedAt)
 }
 
@@ -129,7 +129,7 @@ func (l *counts) Restore(key string, value []byte) error {
 		uid:             numberOf(binary.BigEndian.Uint64(value)),
 		resourceVersion: numberOf(binary.BigEndian.Uint64(value[8:])),
 		count:           int32(binary.BigEndian.Uint32(value[16:])),
-		scope:           uint16(binary.BigEndian.Uint32(value[20:])),
+		stream:          uint16(binary.BigEndian.Uint32(value[20:])),
 		pass:            firstPass,
 	}
 	if at := binary.BigEndian.Uint32(value[24:]); at != 0 {
@@ -140,59 +140,22 @@ func (l *counts) Restore(key string, value []byte) error {
 	return nil
 }
 
-// Streams is how many streams Scopes returns. None is ever removed.
-func (l *counts) Streams() int { return len(l.scopes) }
-
-// Scopes are the streams that entries came from, with the numbers that stand for them in the
-// entries.
-func (l *counts) Scopes() map[string]uint16 {
-	scopes := make(map[string]uint16, len(l.scopes))
-	for namespace, s := range l.scopes {
-		scopes[namespace] = s.id
-	}
-	return scopes
-}
-
-// Settle makes a restored ledger ready: scopes are what Scopes returned when it was saved, and
-// streams are those that run now. What came from a stream that no longer runs stays until EndPast.
-func (l *counts) Settle(scopes map[string]uint16, streams []string) {
-	for namespace, id := range scopes {
-		l.usedIDs = max(l.usedIDs, id+1)
-		if slices.Contains(streams, namespace) {
-			l.addScope(namespace, id)
-		}
-	}
+// Settle makes restored counts ready.
+func (l *counts) Settle() {
 	for _, e := range l.entries {
-		l.past = l.past || l.isPast(e)
 		l.count(e, 1)
 	}
 	l.deleted.rebuild()
 }
 
-// isPast reports whether a live event came from a stream that no longer runs.
-func (l *counts) isPast(e entry) bool { return !e.isGone() && l.byID[e.scope] == nil }
-
 // EndPast notes that the streams that run have listed all that they cover. Another event that came
 // from a stream that no longer runs counts as deleted then, since nothing will tell when it is. Not
 // before: of deleted events, only MaxDeleted are remembered, and a listing may still have them.
 func (l *counts) EndPast(now time.Time) {
-	if !l.past {
-		return
-	}
-	l.past = false
 	for k, e := range l.entries {
-		if l.isPast(e) {
+		if s := l.streams.byNumber[e.stream]; !e.isGone() && (s == nil || !s.runs) {
 			reached.State("an event of a stream that no longer runs counts as deleted")
 			l.bury(k, e, e, now)
 		}
 	}
-}
-
-// unusedID is a number that no scope has or had: entries of streams that ran before keep theirs.
-func (l *counts) unusedID() uint16 {
-	id := l.usedIDs
-	for _, s := range l.scopes {
-		id = max(id, s.id+1)
-	}
-	return id
 }

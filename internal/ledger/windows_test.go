@@ -20,7 +20,7 @@ func observed(version, namespace, reason string, count int32) *corev1.Event {
 
 // change accounts for a change, and reports how many of its occurrences are new.
 func change(l *Ledger, stream string, ev *corev1.Event, now time.Time) (occurrences int64) {
-	if occurrences = l.Change(stream, ev); occurrences > 0 {
+	if occurrences = l.Observe(stream, ev); occurrences > 0 {
 		l.Admit(stream, observation.Observation{Event: ev, Occurrences: occurrences}, now)
 	}
 	l.Advance(stream, ev.ResourceVersion)

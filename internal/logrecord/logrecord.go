@@ -33,8 +33,6 @@ type Converter struct {
 	ScopeVersion string
 	// Disabled has the resource attributes that are left out; nil: none.
 	Disabled semconv.Disabled
-	// EntityRefs makes each resource refer to the entities that its attributes describe.
-	EntityRefs bool
 	// TagsLeftOut is called if tags do not fit into a record, or into a resource; nil: nobody wants
 	// to know.
 	TagsLeftOut func()
@@ -130,9 +128,6 @@ func (c Converter) newResource(logs plog.Logs, cluster semconv.Cluster, o *obser
 	writeResource(attributes, cluster, o)
 	c.Disabled.RemoveFrom(attributes)
 	c.bound(attributes, maxAttributes-ownOfRecord)
-	if c.EntityRefs {
-		semconv.WriteEntityRefs(rl.Resource())
-	}
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(c.ScopeName)
 	sl.Scope().SetVersion(c.ScopeVersion)
@@ -193,9 +188,9 @@ func writeRecord(record plog.LogRecord, o *observation.Observation) {
 	record.SetEventName(EventName)
 	record.SetTimestamp(pcommon.Timestamp(event.UnixNano(event.NewestOccurrence(ev))))
 	record.SetObservedTimestamp(pcommon.Timestamp(event.UnixNano(o.SeenAt)))
-	record.SetSeverityText(text.Value(ev.Type))
+	record.SetSeverityText(ev.Type)
 	record.SetSeverityNumber(severity(ev.Type))
-	record.Body().SetStr(text.Cut(ev.Message, text.MaxBody))
+	record.Body().SetStr(ev.Message)
 	writeTrace(record, o)
 	writeAttributes(record.Attributes(), o)
 }
@@ -203,19 +198,19 @@ func writeRecord(record plog.LogRecord, o *observation.Observation) {
 // writeTrace writes the trace context of the event, else that of the nearest object on the chain
 // that has one.
 func writeTrace(record plog.LogRecord, o *observation.Observation) {
-	of := traceContext(o.Event.Annotations[event.Traceparent])
+	span := traceContext(o.Event.Annotations[event.Traceparent])
 	for _, object := range o.Chain.Objects {
-		if of.IsValid() {
+		if span.IsValid() {
 			break
 		}
-		of = traceContext(object.Annotations[extract.Traceparent])
+		span = traceContext(object.Annotations[extract.Traceparent])
 	}
-	if !of.IsValid() {
+	if !span.IsValid() {
 		return
 	}
-	record.SetTraceID(pcommon.TraceID(of.TraceID()))
-	record.SetSpanID(pcommon.SpanID(of.SpanID()))
-	record.SetFlags(plog.LogRecordFlags(of.TraceFlags()))
+	record.SetTraceID(pcommon.TraceID(span.TraceID()))
+	record.SetSpanID(pcommon.SpanID(span.SpanID()))
+	record.SetFlags(plog.LogRecordFlags(span.TraceFlags()))
 }
 
 // traceContext reads the value of W3C's header traceparent. What it returns is not valid if the
@@ -278,33 +273,4 @@ func recordUID(ev *corev1.Event) string {
 		return ""
 	}
 	return uid
-}
-
-const (
-	// fixedSize is an upper bound of what a record takes in OTLP in addition to its texts: the names
-	// of its attributes and of its resource's, the cluster, numbers and times.
-	fixedSize = 3 << 10
-	// fixedSizeOfObject is the same for each object of its chain.
-	fixedSizeOfObject = 128
-	// fixedSizeOfTag is the same for each tag.
-	fixedSizeOfTag = 16
-	// timesOfText is how many attributes may have the same text.
-	timesOfText = 3
-)
-
-// MaxSize returns an upper bound of what an observation takes in OTLP as a record with a resource
-// of its own.
-func MaxSize(o *observation.Observation) int {
-	ev := o.Event
-	size := fixedSize + ev.Size() + len(ev.UID) + len(ev.Type) + len(ev.InvolvedObject.FieldPath) + len(ev.Source.Host)
-	size += len(ev.ReportingInstance) + len(ev.Namespace) + len(ev.InvolvedObject.Name) + len(ev.InvolvedObject.UID)
-	for _, object := range o.Chain.Objects {
-		size += fixedSizeOfObject + timesOfText*(len(object.APIVersion)+len(object.Kind)+len(object.Name)+len(object.UID))
-	}
-	for _, tags := range [][]extract.Tag{o.Tags.Resource, o.Tags.Record} {
-		for _, tag := range tags {
-			size += fixedSizeOfTag + len(tag.Name) + len(tag.Value)
-		}
-	}
-	return size
 }

@@ -247,6 +247,7 @@ func FuzzConvert(f *testing.F) {
 			InvolvedObject: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: object, FieldPath: path},
 			Related:        &corev1.ObjectReference{Kind: kind, Name: object},
 		}
+		event.Normalize(ev)
 		logs := convert(of(ev))
 		require.Equal(t, 1, logs.LogRecordCount())
 		rl := logs.ResourceLogs().At(0)

@@ -66,11 +66,11 @@ func (s *session) occurrences(c *watch.Change) int64 {
 	case watch.Deleted:
 		s.ledger.Delete(c.Namespace, c.Event, c.SeenAt)
 	case watch.Existing:
-		s.ledger.Existing(c.Namespace, c.Event)
+		s.ledger.Remember(c.Namespace, c.Event)
 	case watch.Listed:
 		return s.ledger.List(c.Namespace, c.Event)
 	case watch.Changed:
-		return s.ledger.Change(c.Namespace, c.Event)
+		return s.ledger.Observe(c.Namespace, c.Event)
 	}
 	return 0
 }

@@ -70,17 +70,15 @@ type Loop struct {
 
 	emitting  chan struct{}             // see sums
 	lastPoint atomic.Pointer[time.Time] // of the metric, in an earlier session; nil: there was none
-	giveUp    chan struct{}             // see delivery.Settings
 }
 
 // New returns a Loop that has not started.
 func New(settings Settings) *Loop {
-	return &Loop{Settings: settings, emitting: make(chan struct{}, 1), giveUp: make(chan struct{})}
+	return &Loop{Settings: settings, emitting: make(chan struct{}, 1)}
 }
 
 const (
-	// patience is how long may take what remains at the end: a pipeline that does not return when drain
-	// has ended, and then the last note and the last points.
+	// patience is how long the last note and the last points may take.
 	patience = 4 * time.Second
 	// pauseAfterSession is the pause before the next session of a term that goes on, in addition to the
 	// elector's renew deadline: another process has noted progress as the leader. If this one was deposed,
@@ -91,7 +89,6 @@ const (
 // Run runs a session in each term that this process leads, until stop ends. What was taken by then is
 // still delivered, as long as drain allows. A standby watches nothing.
 func (l *Loop) Run(stop, drain context.Context) {
-	defer context.AfterFunc(drain, func() { time.AfterFunc(patience, func() { close(l.giveUp) }) })()
 	for stop.Err() == nil {
 		elections := l.Leadership.Changed()
 		if term, end, ok := l.Leadership.Begin(stop, drain); ok {

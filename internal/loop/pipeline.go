@@ -46,7 +46,7 @@ func (l *Loop) newPipeline(cluster semconv.Cluster) *logsPipeline {
 	p := &logsPipeline{converter: l.Converter, health: l.Health, cluster: cluster, recordBytes: firstRecordBytes}
 	if l.Logs != nil {
 		p.delivery = delivery.New(delivery.Settings{
-			Next: l.Logs, Retry: l.Retry, Logger: l.Logger, Observer: l.Health, GiveUp: l.giveUp,
+			Next: l.Logs, Retry: l.Retry, Logger: l.Logger, Observer: l.Health,
 			Operations: l.Health.Operations, Format: metadata.Type.String(),
 		})
 	}

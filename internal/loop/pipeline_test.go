@@ -80,30 +80,6 @@ func TestRecordsThatAreRejectedWithAPermanentErrorAreCounted(t *testing.T) {
 	}, harness.Timeout, time.Millisecond, "the metric is the sum over all records, the rejected ones included")
 }
 
-func TestOnlyRecordsThatAPipelineDidNotAcceptAreDeliveredAgain(t *testing.T) {
-	api := apitest.New(t)
-	sink := &consumertest.LogsSink{}
-	var first atomic.Bool
-	pipeline, err := consumer.NewLogs(func(ctx context.Context, logs plog.Logs) error {
-		if logs.LogRecordCount() < 2 || !first.CompareAndSwap(false, true) {
-			return sink.ConsumeLogs(ctx, logs)
-		}
-		rest := plog.NewLogs()
-		logs.CopyTo(rest)
-		records := func(l plog.Logs) plog.LogRecordSlice { return l.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords() }
-		keep := 0
-		records(rest).RemoveIf(func(plog.LogRecord) bool { keep++; return keep == 1 })
-		taken := 0
-		records(logs).RemoveIf(func(plog.LogRecord) bool { taken++; return taken > 1 })
-		return errors.Join(sink.ConsumeLogs(ctx, logs), consumererror.NewLogs(errors.New("half of it"), rest))
-	})
-	require.NoError(t, err)
-	api.Put(harness.Event("a", 1))
-	api.Put(harness.Event("b", 1))
-	harness.Start(t, harness.ConfigFor(t, api.URL, "start_at: beginning"), pipeline, nil)
-	harness.AwaitNames(t, sink, "a+1", "b+1")
-}
-
 func TestRetriesThatMayEndEnd(t *testing.T) {
 	for name, settings := range map[string]string{
 		"switched off": "{start_at: beginning, collection_interval: 10ms, retry_on_failure: {enabled: false}}",

@@ -74,8 +74,10 @@ func (m *sums) report() {
 	}
 	if usage.Overflowed > 0 && !m.overflows {
 		m.overflows = true
-		m.logger.Warn("The metric has metrics.max_series series; occurrences of other series are counted in one series with otel.metric.overflow. "+
-			"Raise max_series, disable attributes, extract fewer tags, or exclude reasons", zap.Int("series", usage.Series))
+		m.logger.Warn("The metric has metrics.max_series series, or events of one namespace make half of them; "+
+			"occurrences of other series are counted in one series with otel.metric.overflow. "+
+			"Raise max_series, disable attributes, extract fewer tags, or exclude reasons",
+			zap.Int("series", usage.Series), zap.String("namespace", usage.OverflowedNamespace))
 	}
 }
 

@@ -396,7 +396,7 @@ func TestSeriesEndAlthoughTheBackendRejectsOne(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 				p := harness.Launch(t, api, harness.Options{
-					Config: "metrics: {max_series: 6}", Interval: 30 * time.Second,
+					Config: "metrics: {max_series: 12}", Interval: 30 * time.Second,
 					Through: func(sink consumer.Metrics) consumer.Metrics { return rejectingOne{sink} },
 				})
 				harness.Settle()

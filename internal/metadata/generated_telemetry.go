@@ -303,7 +303,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeEventsSeriesOverflow, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_series_overflow",
-		metric.WithDescription("Observations that were counted in the overflow series, because there were max_series others. [Alpha]"),
+		metric.WithDescription("Observations that were counted in the overflow series, because there were max_series others, or half as many of one namespace. [Alpha]"),
 		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)

@@ -18,19 +18,12 @@ func TestTheObjectIsNamedAfterTheLeaseAndTheReceiver(t *testing.T) {
 		{"my.lease", "kube_events/prod_eu", "my.lease-kube-events.prod-eu"},
 		{"my-lease", "kube_events/Prod", "my-lease-kube-events.prod"},
 		{"my-lease", "kube_events/a0z9", "my-lease-kube-events.a0z9"},
-		{"lease", "kube_events/a b", "lease-kube-events.a-b-324f948ace"},
-		{"lease", "kube_events/ü", "lease-kube-events-45f7829a16"},
-		{"lease", "kube_events/", "lease-kube-events-7a22ed8d06"},
-		{"lease", "kube_events/_x_", "lease-kube-events.x-ad589be719"},
-		{"lease", "kube_events/a//b", "lease-kube-events.a.b-5f918f7b36"},
-		{"", "_", "68e82eafcc"},
-		{"lease", "kube_events/" + long, "lease-kube-events." + long[:224] + "-1f13a73f20"},
-		{long, "kube_events/prod", long[:242] + "-d28d5ba4c8"},
+		{"lease", "kube_events/a b", "kube-events-324f948acea63a31526c"},
+		{"lease", "kube_events/ü", "kube-events-45f7829a16e80ca82c22"},
+		{"lease", "kube_events/" + long, "kube-events-1f13a73f2043a8962f76"},
 	} {
 		name := ObjectName(tt.lease, tt.id)
 		assert.Equal(t, tt.want, name)
 		assert.Empty(t, validation.IsDNS1123Subdomain(name), name)
 	}
-	assert.NotEqual(t, ObjectName("lease", "kube_events/"+long+"a"), ObjectName("lease", "kube_events/"+long+"b"))
-	assert.NotEqual(t, ObjectName("lease", "kube_events/ü"), ObjectName("lease", "kube_events/ö"))
 }

@@ -73,16 +73,16 @@ func (s *Series) shown(cluster semconv.Cluster) semconv.Cluster {
 
 // sum is one point that Metrics writes.
 type sum struct {
-	of    *series // Only its identity is read without a lock.
-	start time.Time
-	at    time.Time
-	value int64
+	series *series // Only its identity is read without a lock.
+	start  time.Time
+	at     time.Time
+	value  int64
 }
 
 // compare orders sums so that the series of a workload follow each other: compression finds what they
 // have in common. The points of a series are in the order of time.
 func (s sum) compare(other sum) int {
-	if order := slices.Compare(s.of.values[:], other.of.values[:]); order != 0 {
+	if order := slices.Compare(s.series.values[:], other.series.values[:]); order != 0 {
 		return order
 	}
 	return s.at.Compare(other.at)
@@ -95,8 +95,8 @@ func (s *Series) sums(now time.Time) []sum {
 	// The clock may have been set back since the sums began.
 	now = later(later(now.Round(0), s.begin), s.emitted.Add(time.Millisecond))
 	all := make([]sum, 0, len(s.byKey))
-	for _, of := range s.byKey {
-		all = s.appendLocked(all, of, now)
+	for _, one := range s.byKey {
+		all = s.appendLocked(all, one, now)
 	}
 	for i := range all {
 		s.emitted = later(s.emitted, all[i].at) // It may start later than now.
@@ -107,24 +107,24 @@ func (s *Series) sums(now time.Time) []sum {
 // appendLocked appends the points of one series: its value, or the 0 before it, or both. If the
 // metrics pipeline rejects the 0, it is lost: one of several exporters may have got it, and another
 // one may reject everything.
-func (s *Series) appendLocked(all []sum, of *series, now time.Time) []sum {
-	if of.needsZero {
-		of.needsZero = false
-		all = append(all, sum{of: of, start: of.start, at: of.start})
+func (s *Series) appendLocked(all []sum, one *series, now time.Time) []sum {
+	if one.needsZero {
+		one.needsZero = false
+		all = append(all, sum{series: one, start: one.start, at: one.start})
 		if !s.ends {
 			return all
 		}
 	}
-	of.written, of.last = of.occurrences, later(now, of.last.Add(time.Millisecond))
-	return append(all, sum{of: of, start: of.start, at: of.last, value: of.written})
+	one.written, one.last = one.occurrences, later(now, one.last.Add(time.Millisecond))
+	return append(all, sum{series: one, start: one.start, at: one.last, value: one.written})
 }
 
 // Accepted notes that the metrics pipeline accepted what Metrics returned last.
 func (s *Series) Accepted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, of := range s.byKey {
-		of.accepted = of.written
+	for _, one := range s.byKey {
+		one.accepted = one.written
 	}
 }
 
@@ -164,17 +164,17 @@ func (s *sum) write(dp pmetric.NumberDataPoint, cluster semconv.Cluster) {
 	dp.SetTimestamp(pcommon.NewTimestampFromTime(s.at))
 	dp.SetIntValue(s.value)
 	attributes := dp.Attributes()
-	attributes.EnsureCapacity(2 + len(names) + len(s.of.tags))
+	attributes.EnsureCapacity(2 + len(names) + len(s.series.tags))
 	put := semconv.Writer(attributes)
 	put.Cluster(cluster)
-	if s.of.key == overflow {
+	if s.series.key == overflow {
 		attributes.PutBool("otel.metric.overflow", true)
 		return
 	}
 	for i, name := range names {
-		put.String(name, s.of.values[i])
+		put.String(name, s.series.values[i])
 	}
-	for _, tag := range s.of.tags {
+	for _, tag := range s.series.tags {
 		put.StringIfNew(tag.Name, tag.Value)
 	}
 }

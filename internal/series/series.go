@@ -15,12 +15,14 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
-	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 )
 
 // Config bounds the series.
 type Config struct {
-	Max int           // what goes beyond is summed in one overflow series, which does not count as one of these
+	// Max bounds them. Events of one namespace make at most half of them: who may write Events there
+	// takes none from others. What goes beyond is summed in one overflow series, which does not count
+	// as one of these.
+	Max int
 	TTL time.Duration // a series that has not changed for this time is dropped
 	// InitialZero is whether the first point of a series has the value 0, so that a query sees how
 	// much the first occurrences add.
@@ -38,6 +40,8 @@ type Series struct {
 	// mu guards everything below: the loop adds while the metrics are read on a timer.
 	mu    sync.Mutex
 	byKey map[key]*series
+	// byOrigin is how many series the Events of each namespace have made.
+	byOrigin map[string]int
 	// begin is when the sums began. A new series starts after it.
 	begin time.Time
 	// ended has the times of the last points of series that were dropped, for TTL. A series that
@@ -80,6 +84,7 @@ type identity struct {
 
 type series struct {
 	key      key
+	origin   string // the namespace of the Event that made it; empty: it is the overflow series
 	workload workload
 	identity
 	point
@@ -98,7 +103,7 @@ type point struct {
 // New makes series whose sums start at 0 now.
 func New(config Config, now time.Time) *Series {
 	s := &Series{
-		config: config, byKey: map[key]*series{}, ended: map[key]time.Time{},
+		config: config, byKey: map[key]*series{}, byOrigin: map[string]int{}, ended: map[key]time.Time{},
 		references: references{}, begin: now.Round(0),
 	}
 	for i, name := range names {
@@ -113,9 +118,9 @@ func (s *Series) Add(observations []observation.Observation, now time.Time) {
 	defer s.mu.Unlock()
 	for i := range observations {
 		o := &observations[i]
-		of := s.seriesLocked(o)
-		of.occurrences += o.Occurrences
-		of.moved = now
+		one := s.seriesLocked(o)
+		one.occurrences += o.Occurrences
+		one.moved = now
 	}
 }
 
@@ -123,7 +128,9 @@ func (s *Series) Add(observations []observation.Observation, now time.Time) {
 type Usage struct {
 	Series     int // without the overflow series
 	Overflowed int // observations that count in the overflow series
-	Unnamed    int // observations without the name of their workload: see maxReferences
+	// OverflowedNamespace is that of the Event of one of them.
+	OverflowedNamespace string
+	Unnamed             int // observations without the name of their workload: see maxReferences
 	// UnnamedKind and UnnamedNamespace are those of one of them.
 	UnnamedKind, UnnamedNamespace string
 }
@@ -154,22 +161,30 @@ func (s *Series) seriesLocked(o *observation.Observation) *series {
 	}
 	id := s.identityOf(o, namespace, &w)
 	k := s.keyLocked(&id)
-	if s.byKey[k] == nil && s.countLocked() >= s.config.Max {
-		id, k, w = identity{}, overflow, workload{}
+	origin := o.Event.Namespace
+	if s.byKey[k] == nil && s.isFullLocked(origin) {
 		s.usage.Overflowed++
+		s.usage.OverflowedNamespace = origin
+		id, k, w, origin = identity{}, overflow, workload{}, ""
 	}
-	of := s.byKey[k]
-	if of == nil {
+	one := s.byKey[k]
+	if one == nil {
 		id.tags = slices.Clone(id.tags)
 		start := s.startLocked(k, o.SeenAt)
-		of = &series{
-			key: k, workload: w, identity: id,
+		one = &series{
+			key: k, origin: origin, workload: w, identity: id,
 			point: point{start: start, last: start, needsZero: s.config.InitialZero}, // The value comes later.
 		}
-		s.byKey[k] = of
+		s.byKey[k] = one
+		s.byOrigin[one.origin]++
 		s.references.begin(w)
 	}
-	return of
+	return one
+}
+
+// isFullLocked reports whether an Event of a namespace makes no more series.
+func (s *Series) isFullLocked(origin string) bool {
+	return s.countLocked() >= s.config.Max || s.byOrigin[origin] >= max(1, s.config.Max/2)
 }
 
 // startLocked returns when a series starts: when its first occurrence was seen, but not before the
@@ -208,7 +223,7 @@ func (s *Series) identityOf(o *observation.Observation, namespace string, w *wor
 		ev.Reason, ev.Type, ev.InvolvedObject.Kind,
 	} {
 		if !s.disabled[i] {
-			id.values[i] = text.Value(value)
+			id.values[i] = value
 		}
 	}
 	return id
@@ -246,13 +261,16 @@ func (s *Series) Expire(now time.Time) {
 			delete(s.ended, k)
 		}
 	}
-	for _, of := range s.byKey {
+	for _, one := range s.byKey {
 		switch {
-		case !of.moved.Before(oldest):
-		case of.accepted == of.occurrences:
-			delete(s.byKey, of.key)
-			s.references.end(of.workload)
-			s.ended[of.key] = of.last
+		case !one.moved.Before(oldest):
+		case one.accepted == one.occurrences:
+			delete(s.byKey, one.key)
+			if s.byOrigin[one.origin]--; s.byOrigin[one.origin] == 0 {
+				delete(s.byOrigin, one.origin)
+			}
+			s.references.end(one.workload)
+			s.ended[one.key] = one.last
 		default:
 			reached.State("a series does not expire before its last value is emitted")
 		}

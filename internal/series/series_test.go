@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
@@ -36,9 +37,13 @@ func deployment(name string) *resolver.Object {
 }
 
 // seen is n occurrences of a reason for the first of the objects, which the others own.
+// seen returns an observation of an Event in a namespace that has the name of its workload.
 func seen(reason string, n int64, resolution resolver.Resolution, objects ...*resolver.Object) observation.Observation {
 	return observation.Observation{
-		Event:       &corev1.Event{Reason: reason, Type: "Warning", InvolvedObject: corev1.ObjectReference{Kind: objects[0].Kind}},
+		Event: &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: objects[len(objects)-1].Name},
+			Reason:     reason, Type: "Warning", InvolvedObject: corev1.ObjectReference{Kind: objects[0].Kind},
+		},
 		Occurrences: n,
 		Chain:       resolver.Chain{Objects: objects, Resolution: resolution},
 	}
@@ -147,6 +152,30 @@ func TestBeyondMaxOneSeriesCounts(t *testing.T) {
 		usage := tally.TakeUsage()
 		series, overflowed := usage.Series, usage.Overflowed
 		assert.Equal(t, want, [2]int{series, overflowed}, "without the overflow series, and what it got since the last time")
+	}
+}
+
+func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
+	for _, most := range []int{1, 2, 7} {
+		tally, half := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/2)
+		write := func(namespace, reason string, now time.Time) {
+			for i := range most + 1 {
+				add(tally, now, seen(fmt.Sprint(reason, i), 1, resolver.Complete, deployment(namespace)))
+			}
+		}
+		write("greedy", "R", at(0))
+		assert.Equal(t, Usage{Series: half, Overflowed: most + 1 - half, OverflowedNamespace: "greedy"}, tally.TakeUsage())
+		write("other", "R", at(0))
+		assert.Equal(t, min(most, 2*half), tally.TakeUsage().Series, "another namespace has its share")
+		write("greedy", "R", at(0))
+		assert.Equal(t, Usage{Series: min(most, 2*half), Overflowed: most + 1 - half, OverflowedNamespace: "greedy"}, tally.TakeUsage())
+
+		sums(tally, at(1))
+		tally.Accepted()
+		tally.Expire(at(61))
+		assert.Zero(t, tally.TakeUsage().Series)
+		write("greedy", "Later", at(61))
+		assert.Equal(t, half, tally.TakeUsage().Series, "series that end make room")
 	}
 }
 
@@ -275,7 +304,7 @@ func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
 }
 
 func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
-	tally := New(Config{Max: 100, TTL: time.Hour, InitialZero: true}, start)
+	tally := New(Config{Max: 200, TTL: time.Hour, InitialZero: true}, start)
 	for i := range 100 {
 		o := seenAt(at(1), 5)
 		o.Event.Reason = fmt.Sprint(i)

@@ -106,7 +106,7 @@ func TestTheOverflowSeriesTakesNoName(t *testing.T) {
 	for i := range 3 * maxReferences {
 		add(tally, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("run-", i))))
 	}
-	assert.Equal(t, Usage{Series: 1, Overflowed: 3 * maxReferences}, tally.TakeUsage())
+	assert.Equal(t, Usage{Series: 1, Overflowed: 3 * maxReferences, OverflowedNamespace: "run-299"}, tally.TakeUsage())
 	assert.Empty(t, tally.references)
 }
 

@@ -265,7 +265,7 @@ func (p *process) shutDown() {
 	for _, c := range p.receiver {
 		errs = errors.Join(errs, c.Shutdown(ctx))
 	}
-	if p.isDead() {
+	if p.isDead() || env.disturbed(began, time.Now(), func(f *Fault) bool { return f.Deaf }) {
 		return
 	}
 	if p.storage != nil && !p.storage.closed.Load() {

@@ -144,7 +144,7 @@ func (b *branch) decide(hit func(FaultKind) *Fault, began time.Time, logs plog.L
 		b.note(took)
 		note("exporter %d accepts %d records of %d", b.number, took.logs.LogRecordCount(), n)
 		b.noteIfDropped(delivery{took.began, took.at, took.process, plog.NewLogs()}, rest)
-		return consumererror.NewLogs(errors.New("some were rejected"), b.env.plan.Rest.of(rest))
+		return consumererror.NewLogs(errors.New("some were rejected"), rest)
 	}
 	logs.CopyTo(took.logs)
 	b.note(took)

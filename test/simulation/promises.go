@@ -81,7 +81,7 @@ var (
 			"expires; discovery costs 14 in a minute. Lookups read ten objects for each that is needed. What " +
 			"a pipeline rejects comes again after half of retry_on_failure's interval.", nil}
 	shutsDown = &Promise{"shuts down",
-		"Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}
+		"Shutdown takes at most 15 s and returns no error, whatever hangs, unless a pipeline ignores the end of its context.", nil}
 	noGoroutine = &Promise{"no goroutine left",
 		"After shutdown, no goroutine of the receiver is left.", nil}
 	ends = &Promise{"it ends", "The process does not panic, deadlock or spin.", nil}

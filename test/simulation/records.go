@@ -108,23 +108,12 @@ func (p *process) offered(logs plog.Logs) (observed map[string]time.Time) {
 // settled notes what the pipelines answered. What none of them may still accept must not be offered
 // again by the same process.
 func (p *process) settled(observed map[string]time.Time, err error) {
-	rejected := map[string]bool{}
 	for _, leaf := range multierr.Errors(err) {
-		var partial consumererror.Logs
-		switch {
 		// What is cut by the end of the term, or of the process, is not dropped.
-		case p.configured().Retry.Disabled && !errors.Is(leaf, context.Canceled):
-		case errors.As(leaf, &partial):
-			each(partial.Data(), func(_ pcommon.Map, log plog.LogRecord) { rejected[uidOf(log)] = true })
-		case !consumererror.IsPermanent(leaf):
+		givesUp := p.configured().Retry.Disabled && !errors.Is(leaf, context.Canceled)
+		if !givesUp && !consumererror.IsPermanent(leaf) {
 			return
 		}
-	}
-	for uid := range rejected {
-		if _, known := observed[uid]; !known {
-			return // Then everything may be offered again.
-		}
-		delete(observed, uid)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

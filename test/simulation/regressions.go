@@ -132,10 +132,6 @@ var regressions = []requirement{
 			Kind: Killed, From: time.Minute, To: 80 * time.Second, Seam: AtPipeline, Acted: true,
 		}),
 	}, {
-		name: "an exporter accepts a part of a batch, and then rejects the rest for a while",
-		plan: manyPods(plain(neither, halfOf(fault(PipelinePartial, 40, 70)),
-			halfOf(fault(PipelineRejects, 40, 70))).with(dense)),
-	}, {
 		name:     "etcd has compacted the value that the next change replaces",
 		plan:     plain(storageAlone, fault(APIDown, 60, 70)).with(noProducers),
 		scenario: Scenario{Act: compactedValue},
@@ -148,12 +144,6 @@ var regressions = []requirement{
 		name: "another cluster at the address does not answer at once which one it is",
 		plan: plain(neither, fault(ClusterNew, 60, 60), ofResource(fault(APIRefuses, 60, 75), "namespaces", http.StatusInternalServerError)).
 			with(long).with(fromBeginning),
-	}, {
-		name:    "the process is shut down while a pipeline hangs, whatever its context does",
-		reaches: "a pipeline hangs at shutdown and is given up",
-		plan: plain(storageAlone, restart(60, 110), Fault{
-			Kind: PipelineHangs, From: 50 * time.Second, To: 100 * time.Second, Replica: everyone, Deaf: true,
-		}),
 	},
 }
 

@@ -14,15 +14,6 @@ import (
 // ofStates are environments for rare states of the receiver that random ones do not reach.
 var ofStates = []requirement{
 	{
-		name:    "one pipeline drops a request, and another one accepts a part of it",
-		reaches: "a pipeline drops a part and another one wants the rest again",
-		plan:    manyPods(partOfSecond().with(dense)),
-	}, {
-		name:    "nothing happens for a minute after the pipeline dropped everything for a minute",
-		reaches: "nothing is delivered for a minute after a drop",
-		plan: plain(storageAlone, fault(PipelinePermanent, 40, 130)).with(lasting(5 * time.Minute)).
-			with(func(p *Plan) { p.Producers[0].Writes = 56 }),
-	}, {
 		name:    "history is compacted between two pages of a list",
 		reaches: "a list expires between two pages",
 		plan: plain(storageAlone, ofResource(fault(APISlow, 60, 140), "events", 0).slowBy(14*time.Second), killReplica(0, 62, 64)).
@@ -75,13 +66,4 @@ func forbidden(namespace string, from, to int) Fault {
 	f := ofResource(fault(APIRefuses, from, to), "events", http.StatusForbidden)
 	f.Namespace = namespace
 	return f
-}
-
-// partOfSecond is a plan with two exporters: the first one drops, and the second one accepts a part.
-func partOfSecond() Plan {
-	second := halfOf(fault(PipelinePartial, 60, 70))
-	second.Exporter = 1
-	p := plain(neither, fault(PipelinePermanent, 60, 70), second)
-	p.Exporters = 2
-	return p
 }

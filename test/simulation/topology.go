@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/plog"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -16,7 +15,6 @@ import (
 type Topology struct {
 	Signals        Signals
 	TwoReceivers   bool // of each Collector: see addSecond
-	Rest           Rest
 	EventBookmarks bool // watches of events have bookmarks
 	// CacheLags are how far the watch caches of the API servers behind the address are behind. A
 	// connection stays with one of them. None: there is one, which lags by Plan.CacheLag.
@@ -34,18 +32,6 @@ const (
 	BothSignals Signals = ""
 	OnlyLogs    Signals = "only logs"
 	OnlyMetrics Signals = "only metrics"
-)
-
-// Rest is what a partial error has instead of the records that were rejected.
-type Rest string
-
-// What a processor, or an exporter's queue that merges requests, makes of them.
-const (
-	RestSame      Rest = ""
-	RestRewritten Rest = "a processor rewrites records"
-	RestUnnamed   Rest = "a processor removes log.record.uid"
-	RestGrouped   Rest = "a processor groups records"
-	RestForeign   Rest = "a queue merges other receivers' records"
 )
 
 // RetryPlan is retry_on_failure; zero: the default.
@@ -77,7 +63,6 @@ func (p *Plan) addTopology() {
 	p.addSlowUsers()
 	p.addBlip()
 	p.addLaggingStream()
-	p.addPartial()
 	p.addHangingMetrics()
 	p.addChanges()
 	p.addPauses()
@@ -107,20 +92,6 @@ func randomRetry(r *rand.Rand) RetryPlan {
 		MaxInterval: oneOf(r, 20*time.Second, 40*time.Second),
 		MaxElapsed:  oneOf(r, 0, 0, between(r, time.Second, time.Minute)),
 	}
-}
-
-// addPartial lets a pipeline accept a part, and return something else than the rest.
-func (p *Plan) addPartial() {
-	r := draw(p.Seed, "rest", 0)
-	if p.Signals == OnlyMetrics || !chance(r, 8) {
-		return
-	}
-	from := between(r, calm, p.Active)
-	p.Rest = oneOf(r, RestRewritten, RestUnnamed, RestGrouped, RestForeign)
-	p.Faults = append(p.Faults, Fault{
-		Kind: PipelinePartial, Replica: everyone, From: from,
-		To: from + between(r, time.Second, time.Minute), OneIn: oneOf(r, 1, 2),
-	})
 }
 
 // addHangingMetrics lets the metrics pipeline hang, perhaps at the shutdown, too.
@@ -294,7 +265,6 @@ func (t *Topology) parts() []part {
 	return []part{
 		{string(t.Signals), t.Signals != BothSignals},
 		{"two receivers in each Collector", t.TwoReceivers},
-		{"if a part is rejected, " + string(t.Rest), t.Rest != RestSame},
 		{"bookmarks of events", t.EventBookmarks},
 		{fmt.Sprint("API servers whose caches lag ", t.CacheLags), t.CacheLags != nil},
 		{fmt.Sprint("receivers start later by ", t.SlowStart), t.SlowStart > 0},
@@ -309,41 +279,7 @@ func shrinkTopology(try func(func(*Plan)) bool) {
 		return
 	}
 	try(func(p *Plan) { p.TwoReceivers = false })
-	try(func(p *Plan) { p.Rest = RestSame })
 	try(func(p *Plan) { p.EventBookmarks = false })
 	try(func(p *Plan) { p.CacheLags = nil })
 	try(func(p *Plan) { p.SlowStart, p.SlowStop = 0, 0 })
-}
-
-// of returns the rest that a partial error has. It may change the records.
-func (r Rest) of(rejected plog.Logs) plog.Logs {
-	records := func(change func(plog.LogRecord)) {
-		for _, rl := range rejected.ResourceLogs().All() {
-			for _, sl := range rl.ScopeLogs().All() {
-				for _, log := range sl.LogRecords().All() {
-					change(log)
-				}
-			}
-		}
-	}
-	switch r {
-	case RestRewritten:
-		records(func(log plog.LogRecord) {
-			log.Body().SetStr("[redacted]")
-			log.Attributes().PutStr("environment", "production")
-		})
-	case RestUnnamed:
-		records(func(log plog.LogRecord) { log.Attributes().Remove("log.record.uid") })
-	case RestGrouped:
-		grouped := plog.NewLogs()
-		to := grouped.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
-		records(func(log plog.LogRecord) { log.MoveTo(to.AppendEmpty()) })
-		return grouped
-	case RestForeign:
-		foreign := rejected.ResourceLogs().AppendEmpty()
-		foreign.Resource().Attributes().PutStr("service.name", "another receiver's")
-		log := foreign.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
-		log.Body().SetStr("a line of a file")
-	}
-	return rejected
 }

@@ -64,8 +64,8 @@ var inLoop = []change{
 	},
 	{
 		"saves the counts of events that a window holds", "internal/ledger/snapshot.go",
-		"	if of := l.heldBack[k]; len(of) > 0 {",
-		"	if of := l.heldBack[k]; len(of) > 0 && len(of) < 0 {",
+		"	if windows := l.heldBack[k]; len(windows) > 0 {",
+		"	if windows := l.heldBack[k]; len(windows) > 0 && len(windows) < 0 {",
 	},
 	{
 		"keeps the versions of a history that is lost", "internal/watch/version.go",
