@@ -67,7 +67,6 @@ func (i *intake) release() {
 	i.health.DealtWith(changes)
 	clear(changes)
 	i.batch = batch{changes: changes[:0]}
-	i.queue.Done()
 }
 
 // gather waits for what was read together, unless the batch is full or stop ends before.

@@ -31,7 +31,6 @@ const (
 	AttributeCauseForbidden
 	AttributeCauseUnavailable
 	AttributeCauseSilent
-	AttributeCauseStalled
 )
 
 // String returns the string representation of the AttributeCause.
@@ -49,8 +48,6 @@ func (av AttributeCause) String() string {
 		return "unavailable"
 	case AttributeCauseSilent:
 		return "silent"
-	case AttributeCauseStalled:
-		return "stalled"
 	}
 	return ""
 }
@@ -63,7 +60,6 @@ var MapAttributeCause = map[string]AttributeCause{
 	"forbidden":    AttributeCauseForbidden,
 	"unavailable":  AttributeCauseUnavailable,
 	"silent":       AttributeCauseSilent,
-	"stalled":      AttributeCauseStalled,
 }
 
 // AttributeK8sOwnerResolution specifies the value k8s.owner.resolution attribute.

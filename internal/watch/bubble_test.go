@@ -43,8 +43,6 @@ func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {
 
 func (*observer) WentBack(string, uint64, uint64) {}
 
-func (*observer) Paused(string) {}
-
 func (o *observer) seen() []watch.Cause {
 	o.mu.Lock()
 	defer o.mu.Unlock()

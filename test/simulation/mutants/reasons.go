@@ -4,7 +4,6 @@ package main
 
 // reasons say of generated mutants that nothing finds, by their names, why they are not faults.
 var reasons = map[string]string{
-	"internal/watch/stream.go decidePaging: errors.Is(err, errStalled): is always so":                           "only slower: the next list is paged",
 	"internal/loop/sums.go emit: m.next == nil: is never so":                                                    "equivalent: without a pipeline, there are no sums",
 	"internal/loop/pipeline.go requestsWithin: half > 0: does not count":                                        "differs only for one record of more than 1 MiB: its texts are cut",
 	"internal/ledger/deletions.go pop: d.head > len(d.queue)/2: is always so":                                   "only slower: the queue is copied more often",
@@ -14,7 +13,6 @@ var reasons = map[string]string{
 	"internal/election/election.go NoteBeat: gap > pausedAfter: also if equal":                                  "differs only for one nanosecond",
 	"internal/queue/queue.go weightOf: change.Event == nil: is never so":                                        "equivalent: no event has the size 0",
 	"internal/election/elector.go field: !ok: is never so":                                                      "equivalent: the value is then the configuration itself, which has another kind",
-	"internal/queue/queue.go fitsLocked: q.weight+e.weight <= maxBytes: not if equal":                           "a change that fills the queue exactly comes with the next batch",
 	"internal/election/election.go Begin: cancelDrain(): is left out":                                           "only memory: a context that ends later",
 	"internal/election/election.go either: stop(): is left out":                                                 "only memory: a context that ends later",
 	"internal/election/election.go either: cancel(): is left out":                                               "only memory: a context that ends later",
@@ -26,14 +24,9 @@ var reasons = map[string]string{
 	"internal/delivery/delivery.go begin: a.watchdog == nil: is always so":                                      "only memory: more timers, of which one reports",
 	"internal/delivery/delivery.go stopQuietLocked: d.quiet = nil: is left out":                                 "differs only if the timer fires within microseconds of an attempt",
 	"internal/delivery/delivery.go checkLocked: d.since.IsZero(): does not count":                               "differs only if the timer fires within microseconds of an acceptance",
-	"internal/queue/stall.go beginLocked: q.stallTimer == nil: is always so":                                    "only memory: more timers, which do nothing",
-	"internal/queue/stall.go stallIfLate: time.Since(q.takenAt) < stallAfter: does not count":                   "differs only if the timer fires within microseconds of the next batch",
 	"internal/watch/connection.go listPages: err != nil: is never so":                                           "equivalent: the context has ended, and the next request fails",
-	"internal/watch/connection.go stream: err != nil: is never so":                                              "equivalent: the context has ended, and the request fails",
 	"internal/watch/connection.go page: len(body) < maxPage/2: also if equal":                                   "differs only at one size: the next page may have more events",
 	"internal/watch/connection.go page: len(body) > maxPage: also if equal":                                     "differs only at one size: the page is requested again",
-	"internal/watch/connection.go receive: waited > ignoredPause: also if equal":                                "differs only for one nanosecond",
-	"internal/watch/connection.go bookmark: err != nil: is never so":                                            "equivalent: a bookmark has no event that could be lost",
 	"internal/watch/protobuf.go parseEvent: err != nil: is never so":                                            "equivalent: client-go's decoder reports the error",
 	"internal/watch/protobuf.go read: size > maxMessage: also if equal":                                         "differs only at one size",
 	"internal/watch/protobuf.go read: cap(message) <= maxKept: is always so":                                    "only memory: a large buffer is kept",
