@@ -232,7 +232,6 @@ type AttributeWaitCause int
 const (
 	_ AttributeWaitCause = iota
 	AttributeWaitCauseGathering
-	AttributeWaitCausePacing
 	AttributeWaitCauseLookups
 	AttributeWaitCauseDelivering
 )
@@ -242,8 +241,6 @@ func (av AttributeWaitCause) String() string {
 	switch av {
 	case AttributeWaitCauseGathering:
 		return "gathering"
-	case AttributeWaitCausePacing:
-		return "pacing"
 	case AttributeWaitCauseLookups:
 		return "lookups"
 	case AttributeWaitCauseDelivering:
@@ -255,7 +252,6 @@ func (av AttributeWaitCause) String() string {
 // MapAttributeWaitCause is a helper map of string to AttributeWaitCause attribute value.
 var MapAttributeWaitCause = map[string]AttributeWaitCause{
 	"gathering":  AttributeWaitCauseGathering,
-	"pacing":     AttributeWaitCausePacing,
 	"lookups":    AttributeWaitCauseLookups,
 	"delivering": AttributeWaitCauseDelivering,
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -29,8 +28,8 @@ const (
 	// pageSize is how many events a page of a list has. For each page, etcd counts all events that
 	// follow: with client-go's default of 500, a list of 50,000 events takes 1.7 times as long.
 	pageSize = 2000
-	// maxPage is how many bytes a page may have, unless it has one event only. 2,000 usual events
-	// have less than half of it.
+	// maxPage is how many bytes a page of several events may have. 2,000 usual events have less than
+	// half of it.
 	maxPage = 4 << 20
 	// responseTimeout is how long the server may take to answer a request, to end a watch after its
 	// timeout, and may ask to wait.
@@ -40,7 +39,11 @@ const (
 	minWatchTimeout = 5 * time.Minute
 )
 
-var errNoResponse = errors.New("the API server does not respond")
+var (
+	errNoResponse = errors.New("the API server does not respond")
+	errEndless    = errors.New("the API server repeats a page of the list of events: check proxies before it")
+	errNoList     = errors.New("the API server answers with a list without a resource version: check proxies before it")
+)
 
 // listPages lists page by page, with one page in memory: the current events, or those as of
 // exactAt. While the queue is full, it has no connection that costs the server memory.
@@ -48,14 +51,15 @@ func (s *Stream) listPages(ctx context.Context) error {
 	if err := s.beginList(ctx); err != nil {
 		return err
 	}
-	kind, options := Listed, metav1.ListOptions{Limit: pageSize}
+	kind, options := Listed, metav1.ListOptions{Limit: pageSize, FieldSelector: s.config.FieldSelector}
 	if s.exactAt != "" {
 		kind = Existing
 		options.ResourceVersion = s.exactAt
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 	}
+	tokens := map[string]bool{}
 	for {
-		page, err := s.page(ctx, &options)
+		page, err := s.page(ctx, s.config.Namespace, &options)
 		if err != nil {
 			if options.Continue != "" && isExpired(err) {
 				reached.State("a list expires between two pages")
@@ -73,17 +77,21 @@ func (s *Stream) listPages(ctx context.Context) error {
 		if next == "" {
 			return s.endList(ctx, cmp.Or(s.exactAt, page.ResourceVersion))
 		}
+		if tokens[next] {
+			return errEndless
+		}
+		tokens[next] = true
 		// The token contains the version too.
-		options = metav1.ListOptions{Limit: options.Limit, Continue: next}
+		options = metav1.ListOptions{Limit: options.Limit, FieldSelector: options.FieldSelector, Continue: next}
 	}
 }
 
 // page requests a page. If it has too many bytes, page requests fewer events instead. It sets the
 // limit of the next page.
-func (s *Stream) page(ctx context.Context, options *metav1.ListOptions) (*corev1.EventList, error) {
+func (s *Stream) page(ctx context.Context, namespace string, options *metav1.ListOptions) (*corev1.EventList, error) {
 	began := time.Now()
 	for {
-		body, err := s.read(ctx, *options)
+		body, err := s.read(ctx, namespace, options)
 		delay := retryAfter(err)
 		switch {
 		case delay > 0 && options.Continue != "" && time.Since(began)+delay < responseTimeout:
@@ -98,27 +106,39 @@ func (s *Stream) page(ctx context.Context, options *metav1.ListOptions) (*corev1
 		case len(body) < maxPage/2:
 			options.Limit = min(pageSize, 2*options.Limit)
 		}
-		page := &corev1.EventList{}
-		object, _, err := event.Codecs.UniversalDeserializer().Decode(body, nil, page)
-		if err == nil && object != page {
-			err = apierrors.FromObject(object)
-		}
-		return page, err
+		return decodePage(body)
 	}
 }
 
-// read returns a response, or its beginning if it has too many bytes for a page.
-func (s *Stream) read(ctx context.Context, options metav1.ListOptions) (content []byte, err error) {
+func decodePage(body []byte) (*corev1.EventList, error) {
+	page := &corev1.EventList{}
+	object, _, err := event.Codecs.UniversalDeserializer().Decode(body, nil, page)
+	switch {
+	case err != nil:
+		return nil, err
+	case object != page:
+		return nil, apierrors.FromObject(object)
+	case page.ResourceVersion == "":
+		return nil, errNoList
+	}
+	return page, nil
+}
+
+// read returns a response, or its beginning if it has too many bytes for a page of several events.
+func (s *Stream) read(ctx context.Context, namespace string, options *metav1.ListOptions) (content []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errNoResponse)
 	defer cancel()
-	body, err := s.request(&options).Stream(ctx)
+	body, err := s.request(namespace, options).Stream(ctx)
 	if err == nil {
 		defer body.Close()
-		most := int64(maxPage + 1)
+		most := int64(maxPage)
 		if options.Limit == 1 {
-			most = math.MaxInt64
+			most = maxEvent
 		}
-		content, err = io.ReadAll(io.LimitReader(body, most))
+		content, err = io.ReadAll(io.LimitReader(body, most+1))
+	}
+	if len(content) > maxEvent {
+		return nil, errEventTooLarge
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errNoResponse) {
 		return nil, errNoResponse
@@ -126,10 +146,9 @@ func (s *Stream) read(ctx context.Context, options metav1.ListOptions) (content 
 	return content, err
 }
 
-func (s *Stream) request(options *metav1.ListOptions) *rest.Request {
-	options.FieldSelector = s.config.FieldSelector
+func (s *Stream) request(namespace string, options *metav1.ListOptions) *rest.Request {
 	return s.config.Client.Get().
-		NamespaceIfScoped(s.config.Namespace, s.config.Namespace != "").
+		NamespaceIfScoped(namespace, namespace != "").
 		Resource("events").
 		MaxRetries(0). // client-go would wait without a report. The stream waits and connects again.
 		VersionedParams(options, parameters)
@@ -149,7 +168,8 @@ func (s *Stream) watch(ctx context.Context) error {
 	limit := minWatchTimeout + rand.N(minWatchTimeout)
 	seconds := int64(limit.Seconds())
 	connection, err := s.open(ctx, cancel, &metav1.ListOptions{
-		ResourceVersion: s.resourceVersion, Watch: true, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
+		FieldSelector: s.config.FieldSelector, ResourceVersion: s.resourceVersion,
+		Watch: true, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
 	})
 	if err == nil {
 		defer connection.Close()
@@ -167,19 +187,19 @@ func (s *Stream) watch(ctx context.Context) error {
 func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
 	timer := time.AfterFunc(responseTimeout, func() { cancel(errNoResponse) })
 	defer timer.Stop()
-	return s.request(options).Stream(ctx)
+	return s.request(s.config.Namespace, options).Stream(ctx)
 }
 
 // receive reads messages until the stream ends.
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
 	timer := time.AfterFunc(idle, func() { cancel(errNoResponse) })
 	defer timer.Stop()
-	decoder, err := NewDecoder(body)
+	decoder, err := newDecoder(body)
 	if err != nil {
 		return err
 	}
 	for {
-		kind, object, err := decoder.Decode()
+		kind, object, err := decoder.decode()
 		timer.Stop() // Only the time that the server takes counts, not the time that the Taker takes.
 		switch {
 		case ctx.Err() != nil:

@@ -74,7 +74,7 @@ type running struct {
 
 func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	t.Helper()
-	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api}, kubeclient.Pacing{})
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
 	require.NoError(t, err)
 	s := &running{t: t, changes: make(chan Change), observer: &observer{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -86,7 +86,7 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		client.(*rest.RESTClient).Client.CloseIdleConnections()
+		kubeclient.Close(client)
 	})
 	return s
 }
