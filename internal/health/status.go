@@ -88,7 +88,7 @@ func (s *Status) Healthy(namespace string) {
 // restarting reports the end of a stream as a failure, unless it is a normal end.
 func (s *Status) restarting(namespace string, cause watch.Cause, err error) {
 	switch cause {
-	case watch.Ended, watch.Expired, watch.Stalled:
+	case watch.Ended, watch.Expired:
 		return // Normal ends: the stream resumes, or lists again.
 	}
 	s.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))

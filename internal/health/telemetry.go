@@ -23,11 +23,9 @@ import (
 // Cause is why a batch waits.
 type Cause = metadata.AttributeWaitCause
 
-// The causes. Pacing is measured for each read of the watch's connection that finds data at once, all
-// others for each batch.
+// The causes. Each is measured for each batch.
 const (
 	Gathering  = metadata.AttributeWaitCauseGathering
-	Pacing     = metadata.AttributeWaitCausePacing
 	Lookups    = metadata.AttributeWaitCauseLookups
 	Delivering = metadata.AttributeWaitCauseDelivering
 )
@@ -141,9 +139,6 @@ func (t *Telemetry) DealtWith(batch []watch.Change) {
 func (t *Telemetry) Waited(cause Cause, d time.Duration) {
 	t.builder.KubeEventsBatchWait.Record(context.Background(), d.Seconds(), t.waits[cause]...)
 }
-
-// Paced measures how long the read of a connection was delayed that then found data.
-func (t *Telemetry) Paced(d time.Duration) { t.Waited(Pacing, d) }
 
 // Accounted counts received events, and how many of them the filters exclude.
 func (t *Telemetry) Accounted(received, filtered int64) {

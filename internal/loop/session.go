@@ -86,7 +86,7 @@ func (l *Loop) newLedger() *ledger.Ledger {
 func (l *Loop) newSession(cluster semconv.Cluster, p progress.Progress, known *ledger.Ledger) *session {
 	return &session{
 		Loop: l, ledger: known, progress: p,
-		intake:   &intake{queue: queue.New(batchChanges), health: l.Health, together: readTogether},
+		intake:   &intake{queue: queue.New(batchChanges), health: l.Health},
 		pipeline: l.newPipeline(cluster),
 		sums:     l.newSums(cluster),
 	}

@@ -58,7 +58,6 @@ const (
 	Forbidden    Cause = "forbidden"    // 403: a permission is missing
 	Unavailable  Cause = "unavailable"  // the connection failed, or the server answered 429 or 5xx
 	Silent       Cause = "silent"       // the connection is open but idle for too long
-	Stalled      Cause = "stalled"      // the receiver cannot take more events and closed it
 )
 
 // Observer observes the streams. Each stream calls it from its own goroutine. Its methods must not
@@ -77,9 +76,6 @@ type Observer interface {
 	Restarting(namespace string, cause Cause, err error)
 	// WentBack is called when the store's version is below one that the stream knows.
 	WentBack(namespace string, known, now uint64)
-	// Paused is called before a stream without a connection waits until the Taker lets it connect.
-	// Until then, nobody knows whether it can.
-	Paused(namespace string)
 }
 
 // Taker takes the changes of the streams. Its methods are called concurrently. Each stream calls
@@ -88,13 +84,6 @@ type Taker interface {
 	// Put takes a change. It may wait until the context ends. If it returns an error, it has not
 	// taken the change.
 	Put(context.Context, Change) error
-	// Connected returns a context that ends when nothing was taken for too long. The streams then
-	// close their connections.
-	Connected() context.Context
-	// IsStalled reports whether streams may not connect.
-	IsStalled() bool
-	// Await waits until streams may connect. It returns the context's error if that ends first.
-	Await(context.Context) error
 }
 
 // Config is what to stream, and the Taker of the changes.
