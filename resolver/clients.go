@@ -70,6 +70,10 @@ func (c *clients) catalogue(cfg kinds.Config) *kinds.Catalogue {
 // close closes the idle connections.
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
+// maxAnswer bounds the bytes of an answer: a server or a proxy may ignore the limit of a page. The
+// first page of the largest objects, with 256 KiB of annotations each, has less.
+const maxAnswer = 32 << 20
+
 // transport asks API servers to leave managedFields out of metadata, where they are most of it
 // (KEP-5958, from Kubernetes 1.38). Older servers ignore this.
 type transport struct{ next http.RoundTripper }
@@ -79,7 +83,11 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		request = request.Clone(request.Context())
 		request.Header.Set("Accept", withoutManagedFields(accept))
 	}
-	return t.next.RoundTrip(request)
+	response, err := t.next.RoundTrip(request)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	}
+	return response, err
 }
 
 // WrappedRoundTripper lets idle connections be closed.

@@ -646,3 +646,32 @@ func TestAKindWorksAgainAlthoughTheObjectThatWasAnsweredLastDoesNot(t *testing.T
 		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 4))).Resolution)
 	})
 }
+
+// A server or a proxy may ignore the limit of a page, and answer with everything.
+func TestAnEndlessAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 5)
+		var read atomic.Int64
+		r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := api.RoundTrip(r)
+			if err == nil && strings.HasSuffix(r.URL.Path, "/pods") {
+				response.Body = io.NopCloser(io.TeeReader(endless{}, counter{&read}))
+			}
+			return response, err
+		}), resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), pods))
+		require.Less(t, read.Load(), int64(40<<20))
+	})
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(b []byte) (int, error) {
+	c.n.Add(int64(len(b)))
+	return len(b), nil
+}
