@@ -33,6 +33,7 @@
 //	resolver.go   Resolve: climbs that need no request, and the goroutines of the others
 //	climb.go      one chain, object by object
 //	chain.go      references, objects and chains, as callers see them
+//	config.go     the limits, and what observes the requests
 //
 //	loader.go     what climbs wait for, and the requests that bring it
 //	plan.go       which lists are worth being read
@@ -43,6 +44,7 @@
 //	clients.go    the API server's clients, and what their errors mean
 //
 //	cache.go      objects and failed lookups
+//	background.go requests that outlive their callers
 //
 //	internal/kinds    which kinds are served, by the names that references use
 //

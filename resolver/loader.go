@@ -5,6 +5,7 @@ package resolver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,9 @@ const collectFor = 2 * time.Millisecond
 // slowShare is the part of the callers' time after which the objects of a list are also read one by
 // one: the list is long, or its pages come slowly.
 const slowShare = 4
+
+// errLookupTimeout distinguishes the resolver's own deadline from its caller's.
+var errLookupTimeout = fmt.Errorf("lookup timeout: %w", context.DeadlineExceeded)
 
 // loader requests the objects that climbs wait for, each object once at a time.
 type loader struct {
