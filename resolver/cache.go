@@ -53,6 +53,12 @@ type objectKey struct {
 	name string
 }
 
+// target is an object that can be requested; without a name, a list.
+type target struct {
+	kind *kinds.Kind
+	key  objectKey
+}
+
 // lookupKey identifies what was looked up: the object with the UID; with an empty UID, whatever object
 // has the name.
 type lookupKey struct {

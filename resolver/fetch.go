@@ -32,12 +32,6 @@ const requestTimeout = 10 * time.Second
 // errNotSent is the error of a request that could not be sent while callers needed it.
 var errNotSent = errors.New("not sent: no longer needed")
 
-// target is an object that can be requested; without a name, a list.
-type target struct {
-	kind *kinds.Kind
-	key  objectKey
-}
-
 // fetcher sends requests, as the limiter permits, tells the breakers how they end, and puts what they
 // bring into the cache.
 type fetcher struct {
