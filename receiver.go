@@ -100,7 +100,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 		return err
 	}
 	if r.config.LeaderElector == nil { // A standby waits for no answer.
-		r.health.Starting(r.config.streams())
+		r.health.Waiting(health.Streams(r.config.streams())...)
 	}
 	r.launch()
 	return nil

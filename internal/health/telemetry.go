@@ -70,9 +70,6 @@ func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
 // Shutdown ends the measurements.
 func (t *Telemetry) Shutdown() { t.builder.Shutdown() }
 
-// Waiting returns how many events have arrived and are not processed yet.
-func (t *Telemetry) Waiting() int64 { return t.waiting.Load() }
-
 // Sources are what the asynchronous metrics are read from.
 type Sources struct {
 	Leads       func() bool        // whether this process emits

@@ -180,7 +180,7 @@ func Events(config *rest.Config) (*rest.RESTClient, error) {
 	return rest.RESTClientFor(config)
 }
 
-// Close closes the connections of a client that has no requests any more. Otherwise each keeps some 85 kB for
+// Close closes the connections of a client that has no requests any more. Otherwise each stays for
 // another 90 seconds.
 func Close(client *rest.RESTClient) { utilnet.CloseIdleConnectionsFor(client.Client.Transport) }
 

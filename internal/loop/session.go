@@ -44,7 +44,7 @@ func (l *Loop) runSession(stop, drain context.Context) {
 		endDrain() // What this process delivers now, the other one delivers, too.
 	}
 	defer supersede()
-	l.Health.Starting(l.Streams)
+	l.Health.Waiting(health.Streams(l.Streams)...)
 	uid, ok := l.askCluster(stop)
 	if !ok {
 		return
@@ -63,7 +63,7 @@ func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
 		uid, err := kubeclient.ClusterUID(asking, l.Client, l.Logger)
 		cancel()
 		if err == nil {
-			l.Health.Recovered(clusterPart, "The cluster answers again")
+			l.Health.Works(clusterPart, "The cluster answers again")
 			return uid, true
 		}
 		if time.Since(began) >= progress.Slow {

@@ -39,8 +39,6 @@ func (o *observer) Answered(string) {
 	o.answers++
 }
 
-func (*observer) Healthy(string) {}
-
 func (o *observer) Restarting(_ string, cause watch.Cause, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

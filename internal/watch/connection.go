@@ -66,7 +66,9 @@ func (s *Stream) listPages(ctx context.Context) error {
 			}
 			return err
 		}
-		s.config.Observer.Answered(s.config.Namespace)
+		if !s.failed {
+			s.config.Observer.Answered(s.config.Namespace)
+		}
 		for i := range page.Items {
 			ev := page.Items[i] // A copy, so that one kept event does not keep its page.
 			if err := s.put(ctx, Change{Kind: kind, Event: &ev}); err != nil {
@@ -173,8 +175,8 @@ func (s *Stream) watch(ctx context.Context) error {
 	})
 	if err == nil {
 		defer connection.Close()
+		s.failed = false
 		s.config.Observer.Answered(s.config.Namespace)
-		s.config.Observer.Healthy(s.config.Namespace)
 		err = s.receive(ctx, cancel, connection, limit+responseTimeout)
 	}
 	if ctx.Err() != nil {

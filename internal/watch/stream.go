@@ -41,6 +41,8 @@ type Stream struct {
 	highest uint64
 	// internalErrorAt is where the last internal error ended a stream.
 	internalErrorAt string
+	// failed is set from a failure until a watch is open.
+	failed bool
 }
 
 // New returns a stream that has not started.
@@ -75,6 +77,7 @@ func (s *Stream) Run(ctx context.Context) {
 			err = errClosedAtOnce
 		}
 		cause := s.afterEnd(err)
+		s.failed = s.failed || cause.IsFailure()
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > minUptime || resumes && cause == Expired {
 			// The server answers, and only a list helps: the failures before must not delay it. If a
@@ -168,7 +171,6 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 	}
 	s.exactAt = ""
 	s.setVersion(resourceVersion)
-	s.config.Observer.Healthy(s.config.Namespace)
 	return nil
 }
 

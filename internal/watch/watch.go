@@ -60,6 +60,9 @@ const (
 	Silent       Cause = "silent"       // the connection is open but idle for too long
 )
 
+// IsFailure reports whether the stream could not just resume, or list.
+func (c Cause) IsFailure() bool { return c != Ended && c != Expired }
+
 // Observer observes the streams. Each stream calls it from its own goroutine. Its methods must not
 // block.
 type Observer interface {
@@ -68,10 +71,9 @@ type Observer interface {
 	// Withdrawn is called for each event that the Taker did not take before the stream ended. The next
 	// stream reads it again.
 	Withdrawn()
-	// Answered is called when the API server has begun to answer a list or a watch.
+	// Answered is called when a watch of the namespace is open. It is also called when the API server
+	// has answered a list, unless the stream has failed: it may fail again before the list is complete.
 	Answered(namespace string)
-	// Healthy is called when a stream of the namespace is open.
-	Healthy(namespace string)
 	// Restarting is called when a stream has ended. err is nil if the server ended it normally.
 	Restarting(namespace string, cause Cause, err error)
 	// WentBack is called when the store's version is below one that the stream knows.

@@ -34,9 +34,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // observer records the reports of a stream.
 type observer struct {
-	mu      sync.Mutex
-	healthy int
-	causes  []Cause
+	mu     sync.Mutex
+	causes []Cause
 }
 
 func (o *observer) Arrived() {}
@@ -44,12 +43,6 @@ func (o *observer) Arrived() {}
 func (o *observer) Withdrawn() {}
 
 func (o *observer) Answered(string) {}
-
-func (o *observer) Healthy(string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.healthy++
-}
 
 func (o *observer) Restarting(_ string, cause Cause, _ error) {
 	o.mu.Lock()
