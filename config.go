@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -137,20 +136,7 @@ type ExtractConfig struct {
 }
 
 // ExtractRule extracts one label or annotation, or all whose key matches a regular expression.
-type ExtractRule struct {
-	// TagName is the attribute, other than those that the receiver writes itself; with KeyRegex it
-	// may use $1. Empty means k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
-	TagName string `mapstructure:"tag_name"`
-	// Key is the key to extract. Either this or KeyRegex is set.
-	Key string `mapstructure:"key"`
-	// KeyRegex must match the whole key.
-	KeyRegex string `mapstructure:"key_regex"`
-	// From is nearest (also when empty), the first object up the chain that has it; a kind such as
-	// pod, deployment or rollout.argoproj.io; namespace, the Namespace of the involved object;
-	// node, the Node that k8s.node.name names; or event, the Event itself, whose tags are
-	// attributes of the record.
-	From string `mapstructure:"from"`
-}
+type ExtractRule = extract.Rule
 
 // MetricsConfig is which points of the metric are emitted.
 type MetricsConfig struct {
@@ -224,16 +210,12 @@ func (c *Config) validateNamespaces() error {
 	return errs
 }
 
-// kubernetesTypes are the event types that Kubernetes itself writes. Others are those of other
-// producers.
-var kubernetesTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
-
 func (c *Config) validateEventTypes() (errs error) {
 	for i, eventType := range c.EventTypes {
 		if eventType == "" {
 			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: \"\" is not an event type; name one, such as Warning, or remove it", i))
 		}
-		for _, known := range kubernetesTypes {
+		for _, known := range []string{corev1.EventTypeNormal, corev1.EventTypeWarning} {
 			if eventType != known && strings.EqualFold(eventType, known) {
 				errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q is not how Kubernetes writes it, and would match nothing; write %s", i, eventType, known))
 			}
@@ -364,35 +346,6 @@ func (c *Config) validateStorage() error {
 		"remove storage, or remove k8s_leader_elector and run one replica", c.Storage, c.LeaderElector)
 }
 
-// warn logs settings that are allowed, but may have no effect.
-func (c *Config) warn(logger *zap.Logger) {
-	foreign := slices.DeleteFunc(slices.Clone(c.EventTypes), func(eventType string) bool { return slices.Contains(kubernetesTypes, eventType) })
-	if len(foreign) > 0 {
-		logger.Warn("event_types names a type that Kubernetes itself does not write: it only writes Normal and Warning. Unless another program writes it, remove it",
-			zap.Strings("event_types", foreign))
-	}
-	if !c.Owners.Enabled && c.extractsMore() {
-		logger.Warn("extract finds only labels and annotations of the Event itself while owners.enabled is false: others are read where owners are looked up. Set it to true, or remove the other rules")
-	}
-}
-
-// extractsMore is whether there are rules that need lookups, other than the default, which nobody
-// has to remove.
-func (c *Config) extractsMore() bool {
-	lookedUp := c.Extract.without(extract.Event)
-	byDefault := slices.Equal(c.Extract.Labels, createDefaultConfig().(*Config).Extract.Labels)
-	return len(lookedUp.Annotations) > 0 || len(lookedUp.Labels) > 0 && !byDefault
-}
-
-// without leaves out the rules that take tags from these origins.
-func (c ExtractConfig) without(origins ...string) ExtractConfig {
-	leavesOut := func(r ExtractRule) bool { return slices.ContainsFunc(origins, extract.Rule(r).IsFrom) }
-	return ExtractConfig{
-		Labels:      slices.DeleteFunc(slices.Clone(c.Labels), leavesOut),
-		Annotations: slices.DeleteFunc(slices.Clone(c.Annotations), leavesOut),
-	}
-}
-
 func oneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -429,8 +382,8 @@ func globs(key string, patterns []string) (errs error) {
 
 func (c *Config) extractor() (*extract.Extractor, error) {
 	e, err := extract.New(extract.Config{
-		Labels:      rules(c.Extract.Labels),
-		Annotations: rules(c.Extract.Annotations),
+		Labels:      c.Extract.Labels,
+		Annotations: c.Extract.Annotations,
 		Service:     extract.Service{Metadata: c.Extract.Metadata, OTelAnnotations: c.Extract.OTelAnnotations},
 	})
 	if err != nil {
@@ -438,14 +391,6 @@ func (c *Config) extractor() (*extract.Extractor, error) {
 		return nil, errors.New("extract." + strings.ReplaceAll(err.Error(), "\n", "\nextract."))
 	}
 	return e, nil
-}
-
-func rules(configured []ExtractRule) []extract.Rule {
-	rules := make([]extract.Rule, len(configured))
-	for i, r := range configured {
-		rules[i] = extract.Rule(r)
-	}
-	return rules
 }
 
 func (c *Config) auth() kubeclient.Auth {

@@ -155,43 +155,6 @@ func TestAPipelineWhoseReceiverHasEndedIsReported(t *testing.T) {
 	}
 }
 
-func TestWhatMayBringNothingIsWarnedOf(t *testing.T) {
-	const (
-		foreignType = "event_types names a type that Kubernetes itself does not write: it only writes Normal and Warning. Unless another program writes it, remove it"
-		noOwners    = "extract finds only labels and annotations of the Event itself while owners.enabled is false: others are read where owners are looked up. Set it to true, or remove the other rules"
-	)
-	tests := map[string]struct {
-		config string
-		want   []string
-	}{
-		"the defaults":                    {"{}", nil},
-		"what Kubernetes writes":          {"event_types: [Normal, Warning]", nil},
-		"a type that it does not":         {"event_types: [Warning, Panic, Odd]", []string{foreignType}},
-		"no owners, and the default rule": {"owners: {enabled: false}", nil},
-		"no owners and no rule":           {"{owners: {enabled: false}, extract: {labels: []}}", nil},
-		"no owners, but a label":          {"{owners: {enabled: false}, extract: {labels: [{key: team}]}}", []string{noOwners}},
-		"no owners, but an annotation":    {"{owners: {enabled: false}, extract: {annotations: [{key: team}]}}", []string{noOwners}},
-		"no owners, but only the Event's": {"{owners: {enabled: false}, extract: {labels: [{key: team, from: Event}], annotations: [{key: a, from: event}]}}", nil},
-		"no owners, but a Namespace's":    {"{owners: {enabled: false}, extract: {labels: [{key: team, from: event}, {key: team, from: namespace}]}}", []string{noOwners}},
-		"owners and a label":              {"extract: {labels: [{key: team}]}", nil},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			core, logged := observer.New(zap.WarnLevel)
-			settings := receivertest.NewNopSettings(metadata.Type)
-			settings.Logger = zap.New(core)
-			cfg := harness.ConfigFor(t, apitest.New(t).URL, tt.config)
-			harness.StartIn(t, cfg, settings, componenttest.NewNopHost(), consumertest.NewNop(), consumertest.NewNop())
-
-			var warnings []string
-			for _, entry := range logged.All() {
-				warnings = append(warnings, entry.Message)
-			}
-			assert.Equal(t, tt.want, warnings, "once, though two pipelines start")
-		})
-	}
-}
-
 func TestSecretsDoNotReachTheLog(t *testing.T) {
 	const secret = "do-not-tell-anyone"
 	for name, status := range map[string]int{"not accepted": http.StatusUnauthorized, "not allowed": http.StatusForbidden, "broken": http.StatusInternalServerError} {

@@ -78,7 +78,6 @@ func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
 }
 
 func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
-	r.config.warn(r.settings.Logger)
 	restConfig, err := kubeclient.RESTConfig(r.config.auth(), r.settings.BuildInfo.Version)
 	if err != nil {
 		return err

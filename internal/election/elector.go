@@ -44,25 +44,19 @@ func Join(elector Elector, config ElectorConfig) (l *Leadership, leave func()) {
 func (s *joinedElectors) join(elector Elector, config ElectorConfig) *joined {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isKey := reflect.ValueOf(elector).Comparable()
-	if isKey && s.byElector[elector] != nil {
+	if s.byElector[elector] != nil {
 		s.byElector[elector].users++
 		return s.byElector[elector]
 	}
 	j := &joined{Leadership: newLeadership(config.LeaseDuration, config.RenewDeadline), users: 1}
-	if isKey {
-		s.byElector[elector] = j
-	}
+	s.byElector[elector] = j
 	return j
 }
 
 func (s *joinedElectors) leave(elector Elector, j *joined) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j.users--; j.users > 0 {
-		return
-	}
-	if reflect.ValueOf(elector).Comparable() {
+	if j.users--; j.users == 0 {
 		delete(s.byElector, elector)
 	}
 }

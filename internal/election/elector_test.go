@@ -87,25 +87,6 @@ func TestATermEndsWithTheContextOfItsStart(t *testing.T) {
 	})
 }
 
-// byValue is an elector that cannot be a key of a map.
-type byValue struct {
-	register func(func(context.Context), func())
-}
-
-func (b byValue) SetCallBackFuncs(started func(context.Context), stopped func()) {
-	b.register(started, stopped)
-}
-
-func TestAnElectorThatIsNoPointerIsNotShared(t *testing.T) {
-	var registered calls
-	elector := byValue{registered.SetCallBackFuncs}
-	for range 2 {
-		_, leave := Join(elector, ElectorConfig{})
-		defer leave()
-	}
-	assert.Len(t, registered.started, 2)
-}
-
 type authType string
 
 type apiConfig struct {

@@ -29,16 +29,19 @@ const (
 
 // Rule is one rule in a user's configuration.
 type Rule struct {
-	// TagName may use $1 with KeyRegex. Empty: k8s.<kind>.label.<key> or
-	// k8s.<kind>.annotation.<key>.
-	TagName  string
-	Key      string
-	KeyRegex string // must match the whole key
-	From     string // one of the constants in any case, empty (Nearest), or a kind: pod, rollout.argoproj.io
+	// TagName is the attribute, other than those that the receiver writes itself; with KeyRegex it
+	// may use $1. Empty means k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
+	TagName string `mapstructure:"tag_name"`
+	// Key is the key to extract. Either this or KeyRegex is set.
+	Key string `mapstructure:"key"`
+	// KeyRegex must match the whole key.
+	KeyRegex string `mapstructure:"key_regex"`
+	// From is nearest (also when empty), the first object up the chain that has it; a kind such as
+	// pod, deployment or rollout.argoproj.io; namespace, the Namespace of the involved object;
+	// node, the Node that k8s.node.name names; or event, the Event itself, whose tags are
+	// attributes of the record. All of them may be in any case.
+	From string `mapstructure:"from"`
 }
-
-// IsFrom reports whether the rule takes tags from an origin: one of the constants.
-func (r Rule) IsFrom(origin string) bool { return originOf(r.From) == origin }
 
 // originOf returns one of the constants; empty: a kind.
 func originOf(from string) string {

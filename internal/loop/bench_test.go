@@ -162,7 +162,7 @@ func BenchmarkStages(b *testing.B) {
 	for _, o := range resolved[0] {
 		require.Equal(b, resolver.Complete, o.Chain.Resolution)
 	}
-	logs := pipeline.requestsWithin(resolved[0])[0].logs()
+	logs := pipeline.convert(resolved[0])[0].logs()
 
 	stage := func(name string, do func(i int)) {
 		b.Run(name, func(b *testing.B) {

@@ -17,13 +17,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
-const (
-	// requestBytes bounds a request, in bytes of OTLP. Several hosted backends refuse a larger one,
-	// and exporters treat this as a permanent error. A larger record is its own request.
-	requestBytes = 1_000_000
-	// firstRecordBytes is the size of a record in OTLP before any was measured.
-	firstRecordBytes = 1000
-)
+// requestBytes bounds a request, in bytes of OTLP. Several hosted backends refuse a larger one, and
+// exporters treat this as a permanent error. A larger record is its own request.
+const requestBytes = 1_000_000
 
 // logsPipeline converts records to requests, and delivers these to the logs pipeline. Without one, a
 // request has no logs, and counts as delivered.
@@ -32,8 +28,6 @@ type logsPipeline struct {
 	delivery  *delivery.Deliverer // nil: the receiver is in no logs pipeline
 	health    *health.Health
 	cluster   semconv.Cluster
-	// recordBytes is the mean size of a record in OTLP, as measured last.
-	recordBytes int
 }
 
 // request is what is delivered at once.
@@ -43,7 +37,7 @@ type request struct {
 }
 
 func (l *Loop) newPipeline(cluster semconv.Cluster) *logsPipeline {
-	p := &logsPipeline{converter: l.Converter, health: l.Health, cluster: cluster, recordBytes: firstRecordBytes}
+	p := &logsPipeline{converter: l.Converter, health: l.Health, cluster: cluster}
 	if l.Logs != nil {
 		p.delivery = delivery.New(delivery.Settings{
 			Next: l.Logs, Retry: l.Retry, Logger: l.Logger, Observer: l.Health,
@@ -60,33 +54,20 @@ func (p *logsPipeline) forget() {
 	}
 }
 
-// convert cuts the records into requests of about the same size. If the first ones were as large as
-// they may be, records a little larger than the last ones would not fit: requestsWithin would halve
-// them, and an exporter that takes long for each request would get more of them.
-func (p *logsPipeline) convert(records []observation.Observation) (requests []request) {
-	if p.delivery == nil {
+// convert converts records to requests. It halves records until each request is small enough.
+func (p *logsPipeline) convert(records []observation.Observation) []request {
+	switch {
+	case len(records) == 0:
+		return nil
+	case p.delivery == nil:
 		return []request{{records: records}}
 	}
-	for len(records) > 0 {
-		expected := int64(len(records)) * int64(p.recordBytes)
-		n := 1 + int((expected+expected/20)/requestBytes) // 5% more, because sizes vary.
-		part := records[:(len(records)+n-1)/n]
-		requests = append(requests, p.requestsWithin(part)...)
-		records = records[len(part):]
-	}
-	return requests
-}
-
-// requestsWithin halves records until each request is small enough.
-func (p *logsPipeline) requestsWithin(records []observation.Observation) []request {
 	convert := func() plog.Logs { return p.converter.Convert(p.cluster, records) }
 	logs := convert()
-	size := (&plog.ProtoMarshaler{}).LogsSize(logs)
-	if half := len(records) / 2; size > requestBytes && half > 0 {
+	if half := len(records) / 2; half > 0 && (&plog.ProtoMarshaler{}).LogsSize(logs) > requestBytes {
 		reached.State("a request is too large and is halved")
-		return append(p.requestsWithin(records[:half]), p.requestsWithin(records[half:])...)
+		return append(p.convert(records[:half]), p.convert(records[half:])...)
 	}
-	p.recordBytes = max(1, size/len(records))
 	return []request{{records: records, logs: onceThen(logs, convert)}}
 }
 

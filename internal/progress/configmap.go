@@ -89,7 +89,7 @@ func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledg
 			c.saver.start()
 			return c.ledger
 		}
-		if ctx.Err() == nil && (failures > 0 || isLasting(err)) { // A single request may fail when an API server restarts.
+		if ctx.Err() == nil && (failures > 0 || causeOf(err) != "unavailable") { // A single request may fail when an API server restarts.
 			c.observer.Failed(ConfigMapPart, causeOf(err), "Cannot read the progress of the last leader; retrying. The receiver emits nothing until then", err)
 		}
 		Pause(ctx, RetryRead)
@@ -199,7 +199,9 @@ func (c *ConfigMap) read(ctx context.Context) (ledger.Versions, error) {
 	}
 	noted, err := decode(object.Data)
 	if err != nil {
-		return nil, &DataError{Namespace: c.namespace, Name: c.name, err: err}
+		// It is never overwritten.
+		return nil, &failure{"unreadable", fmt.Errorf("cannot read the progress in ConfigMap %q in namespace %q: %w; delete the ConfigMap, the leader will create it again",
+			c.name, c.namespace, err)}
 	}
 	if c.object = object; object.Data == nil {
 		object.Data = map[string]string{}
@@ -266,58 +268,31 @@ func decode(data map[string]string) (ledger.Versions, error) {
 	return versions, nil
 }
 
-// PermissionError is a request that the API server forbids.
-type PermissionError struct {
-	Namespace, Name string // of the ConfigMap
-	Verb            string
-	err             error
-}
-
-func (e *PermissionError) Error() string {
-	return fmt.Sprintf("cannot %s ConfigMap %q in namespace %q (%v): bind a Role in namespace %[3]s with the rules "+
-		"{apiGroups: [''], resources: [configmaps], verbs: [create]} and "+
-		"{apiGroups: [''], resources: [configmaps], resourceNames: [%[2]s], verbs: [get, update]}", e.Verb, e.Name, e.Namespace, e.err)
+// failure is an error with its cause in one word.
+type failure struct {
+	cause string
+	error
 }
 
 // Unwrap implements errors.Unwrap.
-func (e *PermissionError) Unwrap() error { return e.err }
-
-// DataError is stored progress that cannot be read. It is never overwritten.
-type DataError struct {
-	Namespace, Name string // of the ConfigMap
-	err             error
-}
-
-func (e *DataError) Error() string {
-	return fmt.Sprintf("cannot read the progress in ConfigMap %q in namespace %q: %v; delete the ConfigMap, the leader will create it again",
-		e.Name, e.Namespace, e.err)
-}
-
-// Unwrap implements errors.Unwrap.
-func (e *DataError) Unwrap() error { return e.err }
+func (f *failure) Unwrap() error { return f.error }
 
 // failed names the object and the request in the error.
 func (c *ConfigMap) failed(verb string, err error) error {
 	// The API server also forbids to create an object in a namespace that is being deleted.
-	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return &PermissionError{Namespace: c.namespace, Name: c.name, Verb: verb, err: err}
+	if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return fmt.Errorf("cannot %s ConfigMap %q in namespace %q: %w", verb, c.name, c.namespace, err)
 	}
-	return fmt.Errorf("cannot %s ConfigMap %q in namespace %q: %w", verb, c.name, c.namespace, err)
+	return &failure{"forbidden", fmt.Errorf("cannot %s ConfigMap %q in namespace %q (%w): bind a Role in namespace %[3]s with the rules "+
+		"{apiGroups: [''], resources: [configmaps], verbs: [create]} and "+
+		"{apiGroups: [''], resources: [configmaps], resourceNames: [%[2]s], verbs: [get, update]}", verb, c.name, c.namespace, err)}
 }
 
-// causeOf returns the cause of an error in one word.
+// causeOf returns the cause of an error.
 func causeOf(err error) string {
-	var forbidden *PermissionError
-	var data *DataError
-	switch {
-	case errors.As(err, &forbidden):
-		return "forbidden"
-	case errors.As(err, &data):
-		return "unreadable"
-	default:
-		return "unavailable"
+	var known *failure
+	if errors.As(err, &known) {
+		return known.cause
 	}
+	return "unavailable"
 }
-
-// isLasting reports whether another attempt will most likely fail in the same way.
-func isLasting(err error) bool { return causeOf(err) != "unavailable" }
