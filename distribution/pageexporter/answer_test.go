@@ -594,7 +594,7 @@ func TestAClockThatIsBehind(t *testing.T) {
 		s := storeOf(t, join(first(0), replace(600)[:3], []happening{warn(at, "web-bbb-1", "Failed")}))
 		c := cardWith(t, s)
 		var html bytes.Buffer
-		require.NoError(t, templates().ExecuteTemplate(&html, "card", &c))
+		require.NoError(t, templates.ExecuteTemplate(&html, "card", &c))
 		assert.Equal(t, isBehind, strings.Contains(html.String(), "by the clock of its node, which is behind"))
 		_, body := answerOf(t, s, "/api/workloads/uid-web")
 		assert.Equal(t, isBehind, strings.Contains(body, `"clock_behind": true`))

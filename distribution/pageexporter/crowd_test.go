@@ -66,7 +66,7 @@ func requireOrder(t *testing.T, v *view) {
 	}
 	_, listed := v.parts()
 	var html strings.Builder
-	require.NoError(t, templates().ExecuteTemplate(&html, "page", v))
+	require.NoError(t, templates.ExecuteTemplate(&html, "page", v))
 	page, behind := html.String(), false
 	for _, p := range listed {
 		at := strings.Index(page, `id="`+p.id+`"`)

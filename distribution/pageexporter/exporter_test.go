@@ -118,7 +118,7 @@ func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
 		podEvent("", "lost", "Killing", func(e *entry) { e.chain, e.resolution = e.chain[2:], "forbidden" }),
 	})
 	var page bytes.Buffer
-	require.NoError(t, templates().ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"namespace": {"demo"}}))))
+	require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"namespace": {"demo"}}))))
 
 	path := filepath.Join("testdata", "page.html")
 	if *update {
@@ -142,7 +142,7 @@ func FuzzWhatEventsSayStaysText(f *testing.F) {
 				e.of = traits{text, text, text, text}
 			})})
 			var page bytes.Buffer
-			require.NoError(t, templates().ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "name": {text}, "kind": {text}, "text": {text}}))))
+			require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "name": {text}, "kind": {text}, "text": {text}}))))
 			return page.String()
 		}
 		for quoted, becomes := range map[string]string{"<": "an element", `"`: "an attribute"} {

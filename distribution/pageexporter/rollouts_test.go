@@ -81,7 +81,7 @@ func TestEachLinkLeadsToARecord(t *testing.T) {
 	s := storeOf(t, join(first(0), []happening{warn(3, "web-aaa-1", "Unhealthy")}, failedUpdate()[4:], []happening{node(301, "worker-3", "NodeNotReady")}))
 	c := cardWith(t, s)
 	var html bytes.Buffer
-	require.NoError(t, templates().ExecuteTemplate(&html, "card", &c))
+	require.NoError(t, templates.ExecuteTemplate(&html, "card", &c))
 	links := strings.Split(html.String(), "#record-")[1:]
 	require.Greater(t, len(links), 5)
 	for _, link := range links {
@@ -96,7 +96,7 @@ func TestTheEvidenceOfAStatement(t *testing.T) {
 	again := happening{at: 638, object: "Pod/web-bbb-1", reason: "BackOff", message: "again", warning: true, count: 3, since: 620}
 	c := cardWith(t, storeOf(t, join(first(0), replace(600), []happening{again})))
 	var html bytes.Buffer
-	require.NoError(t, templates().ExecuteTemplate(&html, "card", &c))
+	require.NoError(t, templates.ExecuteTemplate(&html, "card", &c))
 	assert.Contains(t, html.String(), `BackOff of pod/web-bbb-1 at <time datetime="2026-03-01T12:10:20Z">12:10:20</time></a>`)
 	assert.Contains(t, html.String(), `<time datetime="2026-03-01T12:10:38Z">12:10:38</time>, first <time datetime="2026-03-01T12:10:20Z">12:10:20</time></td>`)
 	assert.Equal(t, 1, strings.Count(html.String(), ", first <time"), "other Events occurred once")
@@ -119,7 +119,7 @@ func TestTwoClusters(t *testing.T) {
 func htmlOf(t *testing.T, c *card) string {
 	t.Helper()
 	var html bytes.Buffer
-	require.NoError(t, templates().ExecuteTemplate(&html, "card", c))
+	require.NoError(t, templates.ExecuteTemplate(&html, "card", c))
 	return html.String()
 }
 

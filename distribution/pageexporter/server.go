@@ -13,7 +13,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -23,17 +22,14 @@ var files embed.FS
 // assets are the files that the page loads.
 var assets = []string{"page.css", "page.controls.css", "page.js", "page.zoom.js", "page.commands.js", "rollouts.css", "rollouts.js"}
 
-// templates parses the templates at the first request, because most Collectors do not serve the page.
 // The page has all times in UTC. Its script shows them in the viewer's time zone.
-var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{
-		"clock":  func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
-		"minute": func(t time.Time) string { return t.UTC().Format("15:04") },
-		"lines":  func(all []string) string { return strings.Join(all, "\n") },
-		"lower":  strings.ToLower,
-		"moment": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	}).ParseFS(files, "page.html.tmpl", "rollouts.html.tmpl"))
-})
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"clock":  func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
+	"minute": func(t time.Time) string { return t.UTC().Format("15:04") },
+	"lines":  func(all []string) string { return strings.Join(all, "\n") },
+	"lower":  strings.ToLower,
+	"moment": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+}).ParseFS(files, "page.html.tmpl", "rollouts.html.tmpl"))
 
 // newHandler serves the store. It answers requests for updates until ended is closed.
 func newHandler(s *store, ended <-chan struct{}) http.Handler {
@@ -79,7 +75,7 @@ func redirectToSlash(w http.ResponseWriter, r *http.Request, name string) {
 
 func servePage(w http.ResponseWriter, v view) {
 	var page bytes.Buffer
-	if err := templates().ExecuteTemplate(&page, "page", v); err != nil {
+	if err := templates.ExecuteTemplate(&page, "page", v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

@@ -132,7 +132,7 @@ func send(session *sse.Session, v view, sent map[string]string) error {
 
 func sendPart(session *sse.Session, p part, sent map[string]string) error {
 	var html bytes.Buffer
-	if err := templates().ExecuteTemplate(&html, p.template, p.data); err != nil {
+	if err := templates.ExecuteTemplate(&html, p.template, p.data); err != nil {
 		return err
 	}
 	return sendIfNew(session, "part", p.id, html.String(), sent)
