@@ -76,7 +76,7 @@ type want struct {
 func newLoader(b *background, clients *clients, cache *cache, limiter *limiter, cfg Config, now func() time.Duration) *loader {
 	l := &loader{
 		cache: cache, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
-		planner: newPlanner(cfg, limiter.rate != nil), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
+		planner: newPlanner(cfg), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
 	}
 	l.fetcher = newFetcher(b, clients, cache, limiter, cfg, now, l.failKind)
 	l.catalogue = clients.catalogue(kinds.Config{
