@@ -11,7 +11,8 @@ import (
 
 // Normalize changes an event in place, before anything keeps it. It drops metadata that nobody
 // reads, and bounds the strings that the receiver uses: the core API limits neither their length
-// nor, in protobuf, their bytes. OTLP requires valid UTF-8.
+// nor, in protobuf, their bytes. OTLP requires valid UTF-8. Keep does the same for labels and
+// annotations.
 func Normalize(ev *corev1.Event) {
 	for _, s := range [...]*string{
 		&ev.Name, &ev.Namespace, (*string)(&ev.UID), &ev.ResourceVersion,
@@ -25,9 +26,6 @@ func Normalize(ev *corev1.Event) {
 	normalizeReference(&ev.InvolvedObject)
 	if ev.Related != nil {
 		normalizeReference(ev.Related)
-	}
-	if !text.AreBounded(ev.Labels, ev.Annotations) {
-		ev.Labels, ev.Annotations = text.Keys{Label: every, Annotation: every, First: isTraceparent}.Entries(ev.Labels, ev.Annotations)
 	}
 	ev.ObjectMeta = metav1.ObjectMeta{
 		Namespace: ev.Namespace, Name: ev.Name, UID: ev.UID, ResourceVersion: ev.ResourceVersion,
@@ -43,17 +41,16 @@ func normalizeReference(o *corev1.ObjectReference) {
 	}
 }
 
-func every(string) bool { return true }
-
 func isTraceparent(key string) bool { return key == Traceparent }
 
-// Keep keeps only some of the labels and annotations of an event, and its trace context.
+// Keep keeps only some of the labels and annotations of an event, and its trace context, and bounds
+// them.
 func Keep(ev *corev1.Event, label, annotation func(key string) bool) {
 	if len(ev.Labels)+len(ev.Annotations) == 0 {
 		return
 	}
-	keys := text.Keys{Label: label, Annotation: func(key string) bool { return isTraceparent(key) || annotation(key) }}
-	ev.Labels, ev.Annotations = keys.Entries(ev.Labels, ev.Annotations) // Normalize has bounded them.
+	keys := text.Keys{Label: label, Annotation: func(key string) bool { return isTraceparent(key) || annotation(key) }, First: isTraceparent}
+	ev.Labels, ev.Annotations = keys.Entries(ev.Labels, ev.Annotations)
 }
 
 // Traceparent is the annotation of Events that names a trace, in the form of the header of the same

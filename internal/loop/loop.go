@@ -68,13 +68,12 @@ type Settings struct {
 type Loop struct {
 	Settings
 
-	emitting  chan struct{}             // see sums
 	lastPoint atomic.Pointer[time.Time] // of the metric, in an earlier session; nil: there was none
 }
 
 // New returns a Loop that has not started.
 func New(settings Settings) *Loop {
-	return &Loop{Settings: settings, emitting: make(chan struct{}, 1)}
+	return &Loop{Settings: settings}
 }
 
 const (

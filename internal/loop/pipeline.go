@@ -84,8 +84,8 @@ func onceThen(logs plog.Logs, again func() plog.Logs) func() plog.Logs {
 }
 
 // deliver delivers the requests one after the other, until stop and drain end. It returns the records
-// that are dealt with.
-func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) (dealtWith []observation.Observation) {
+// that are delivered: accepted, or permanently rejected.
+func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) (delivered []observation.Observation) {
 	began := time.Now()
 	for i, r := range requests {
 		if p.delivery == nil {
@@ -99,14 +99,14 @@ func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) 
 			if i > 0 {
 				reached.State("a term ends between the requests of a batch")
 			}
-			return dealtWith
+			return delivered
 		case delivery.Accepted:
 			p.health.Delivered(r.records, time.Now())
 		}
-		dealtWith = append(dealtWith, r.records...)
+		delivered = append(delivered, r.records...)
 	}
 	if len(requests) > 0 {
 		p.health.Waited(health.Delivering, time.Since(began))
 	}
-	return dealtWith
+	return delivered
 }

@@ -30,6 +30,7 @@ type session struct {
 	intake   *intake
 	pipeline *logsPipeline
 	sums     *sums
+	emission sync.WaitGroup // of the sums at intervals
 	// isUndelivered is set when a batch could not be delivered. From then on, the ledger knows more than
 	// the exporters have, and nothing may be noted any more.
 	isUndelivered bool
@@ -95,8 +96,8 @@ func (l *Loop) newSession(cluster semconv.Cluster, p progress.Progress, known *l
 // run runs the streams, the loop, and the emission of the metric.
 func (s *session) run(stop, drain context.Context) {
 	running, end := context.WithCancel(stop)
-	var streams, emission sync.WaitGroup
-	emission.Go(func() { s.sums.run(running, drain) })
+	var streams sync.WaitGroup
+	s.emission.Go(func() { s.sums.run(running, drain) })
 	for _, namespace := range s.Streams {
 		stream := s.newStream(namespace)
 		streams.Go(func() { stream.Run(running) })
@@ -104,7 +105,6 @@ func (s *session) run(stop, drain context.Context) {
 	s.loop(running, drain)
 	end()
 	streams.Wait()
-	emission.Wait()
 	s.end(drain)
 	s.intake.discard()
 }
@@ -161,7 +161,7 @@ func (s *session) emit(stop, drain context.Context, b *batch) bool {
 }
 
 // end delivers what the windows hold, emits the last points, and notes the progress for the last time.
-// The last note does not wait for the points: the metrics pipeline may hang.
+// The last note does not wait for the points: the metrics pipeline may hang until drain ends.
 func (s *session) end(drain context.Context) {
 	for !s.isUndelivered && drain.Err() == nil {
 		b := &batch{records: s.ledger.Flush(batchChanges)}
@@ -169,13 +169,19 @@ func (s *session) end(drain context.Context) {
 			break
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	var last sync.WaitGroup
-	last.Go(func() { s.progress.End(ctx) })
-	s.sums.end(ctx)
+	last.Go(func() { patiently(s.progress.End) })
+	s.emission.Wait()
+	patiently(s.sums.end)
 	last.Wait()
 	s.pipeline.forget()
+}
+
+// patiently calls a function whose context ends after patience.
+func patiently(do func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	do(ctx)
 }
 
 // nextTurn returns when the next turn begins if no change comes before: there is something to forget,

@@ -33,11 +33,6 @@ type sums struct {
 	logger     *zap.Logger
 
 	overflows, lacksNames bool // it was logged
-	// emitting has an element during an emission, of this session or of an earlier one that still
-	// hangs. Points of two at the same time could change places.
-	emitting chan struct{}
-	// ended is set when the session has emitted its last sums.
-	ended atomic.Bool
 	// lastPoint lets a later session begin its sums after the last points of this one.
 	lastPoint *atomic.Pointer[time.Time]
 }
@@ -50,8 +45,7 @@ func (l *Loop) newSums(cluster semconv.Cluster) *sums {
 	return &sums{
 		next: l.Metrics, series: series.New(l.Series, begin), interval: l.CollectionInterval, cluster: cluster,
 		scope:      series.Scope{Name: metadata.ScopeName, Version: l.Version},
-		leadership: l.Leadership, health: l.Health, logger: l.Logger,
-		emitting: l.emitting, lastPoint: &l.lastPoint,
+		leadership: l.Leadership, health: l.Health, logger: l.Logger, lastPoint: &l.lastPoint,
 	}
 }
 
@@ -81,61 +75,38 @@ func (m *sums) report() {
 	}
 }
 
-// run emits the sums at intervals until stop ends, unless another process may lead. It returns without
-// an emission that hangs, which goes on until drain ends.
+// run emits the sums at intervals until stop ends. An emission goes on until drain ends.
 func (m *sums) run(stop, drain context.Context) {
 	ticker := time.NewTicker(m.interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			m.emit(stop, drain, func() bool { return !m.ended.Load() && m.leadership.NobodyElseLeads(time.Now()) })
+			m.emit(drain)
 		case <-stop.Done():
 			return
 		}
 	}
 }
 
-// end emits the last sums, until the context ends: no later emission has them. It emits nothing if
-// another process may lead.
+// end emits the last sums, until the context ends. Callers must have waited for run.
 func (m *sums) end(ctx context.Context) {
 	m.series.End()
-	m.emit(ctx, ctx, func() bool { return !m.ended.Swap(true) && m.leadership.NobodyElseLeads(time.Now()) })
+	m.emit(ctx)
 }
 
-// emit emits the sums once, after the last emission, if it still may. It waits until wait ends: a
-// pipeline may hang, even if its context has ended.
-func (m *sums) emit(wait, ctx context.Context, may func() bool) {
-	if m.next == nil {
-		return
-	}
-	select {
-	case m.emitting <- struct{}{}:
-	case <-wait.Done():
-		reached.State("the metric is not emitted because its last emission hangs")
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { <-m.emitting }()
-		if may() {
-			m.consume(ctx)
-		} else {
-			reached.State("the metric is not emitted because another process may lead")
-		}
-	}()
-	select {
-	case <-done:
-	case <-wait.Done():
-	}
-}
-
-// consume passes the sums to the metrics pipeline. Rejected points are not emitted again: the next
-// ones carry their values. Points that are rejected with a permanent error count as accepted: a backend
-// that never takes the points of one series must not keep all others from ending.
-func (m *sums) consume(ctx context.Context) {
+// emit emits the sums once, unless another process may lead. Rejected points are not emitted again: the
+// next ones carry their values. Points that are rejected with a permanent error count as accepted: a
+// backend that never takes the points of one series must not keep all others from ending.
+func (m *sums) emit(ctx context.Context) {
 	now := time.Now()
+	switch {
+	case m.next == nil:
+		return
+	case !m.leadership.NobodyElseLeads(now):
+		reached.State("the metric is not emitted because another process may lead")
+		return
+	}
 	m.series.Expire(now)
 	m.report()
 	accepted := true

@@ -87,7 +87,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // Compression finds what neighbours have in common.
 func TestSeriesAreWrittenByWorkload(t *testing.T) {
-	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	var all []observation.Observation
 	for i := range 20 {
 		for _, reason := range []string{"A", "B"} {
@@ -95,14 +95,14 @@ func TestSeriesAreWrittenByWorkload(t *testing.T) {
 		}
 	}
 	emit := func(cluster string, now time.Time) (workloads []string) {
-		add(tally, now, all...)
-		for request := range tally.Metrics(Scope{}, semconv.Cluster{UID: cluster}, now) {
+		add(counted, now, all...)
+		for request := range counted.Metrics(Scope{}, semconv.Cluster{UID: cluster}, now) {
 			assert.Equal(t, semconv.SchemaURL, request.ResourceMetrics().At(0).SchemaUrl())
 			each(slices.Values([]pmetric.Metrics{request}), func(dp pmetric.NumberDataPoint) {
 				workloads = append(workloads, attribute(dp, "k8s.workload.name"))
 			})
 		}
-		tally.Accepted()
+		counted.Accepted()
 		return workloads
 	}
 	workloads := emit("b", at(1))

@@ -18,7 +18,7 @@ import (
 // seriesOfAWorkload is how many series docs/sizing.md assumes for each workload.
 const seriesOfAWorkload = 10
 
-// BenchmarkMemory reports how many bytes a tally takes for each series, together with the metrics
+// BenchmarkMemory reports how many bytes a counted takes for each series, together with the metrics
 // that a collection has just emitted.
 func BenchmarkMemory(b *testing.B) {
 	for _, series := range []int{3_000, 30_000, 150_000} {

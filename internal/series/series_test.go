@@ -84,8 +84,8 @@ func attribute(dp pmetric.NumberDataPoint, name string) string {
 func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 	fe := deployment("fe")
 	unowned := &resolver.Object{APIVersion: "example.com/v1", Kind: "Bakery", Namespace: "ns", Name: "b"}
-	tally := New(Config{Max: 100, TTL: time.Hour}, start)
-	add(tally, at(1),
+	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	add(counted, at(1),
 		seen("BackOff", 2, resolver.Complete, pod("a"), fe),
 		seen("BackOff", 3, resolver.Ambiguous, pod("b"), fe),
 		seen("Scaled", 1, resolver.Complete, fe),
@@ -104,43 +104,43 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 		fmt.Sprintf(of, "Resolved", "Bakery", "example.com/v1", "Bakery", "b"):                                                                               6, // It may not be read: the event names it.
 		"map[k8s.event.reason:NodeReady k8s.event.type:Warning k8s.object.kind:Node k8s.workload.api_version:v1 k8s.workload.kind:Node k8s.workload.name:n]": 7,
 		fmt.Sprintf(of, "Terminating", "Namespace", "v1", "Namespace", "ns"):                                                                                 8,
-	}, sums(tally, at(2)))
+	}, sums(counted, at(2)))
 }
 
 func TestTagsTellSeriesApart(t *testing.T) {
-	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, {{Name: "b", Value: "b"}}, nil} {
 		o := seen("R", 1, resolver.Complete, deployment("fe"))
 		o.Tags.Metric = tags
-		add(tally, at(1), o, o)
+		add(counted, at(1), o, o)
 	}
-	assert.Len(t, sums(tally, at(1)), 4)
-	for series, sum := range sums(tally, at(1)) {
+	assert.Len(t, sums(counted, at(1)), 4)
+	for series, sum := range sums(counted, at(1)) {
 		assert.Equal(t, int64(2), sum, series)
 	}
 }
 
 func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
-	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	for _, value := range []string{"z1", "z2"} {
 		o := seen("R", 1, resolver.Complete, deployment("fe"))
 		o.Tags.Resource, o.Tags.Record = []extract.Tag{{Name: "zone", Value: value}}, []extract.Tag{{Name: "run", Value: value}}
-		add(tally, at(1), o)
+		add(counted, at(1), o)
 	}
-	assert.Len(t, sums(tally, at(1)), 1)
-	for series, sum := range sums(tally, at(1)) {
+	assert.Len(t, sums(counted, at(1)), 1)
+	for series, sum := range sums(counted, at(1)) {
 		assert.Equal(t, int64(2), sum)
 		assert.NotContains(t, series, "z1")
 	}
 }
 
 func TestBeyondMaxOneSeriesCounts(t *testing.T) {
-	tally := New(Config{Max: 2, TTL: time.Hour}, start)
+	counted := New(Config{Max: 2, TTL: time.Hour}, start)
 	for i := range 5 {
-		add(tally, at(1), seen("R", int64(i+1), resolver.Complete, deployment(fmt.Sprint("d", i))))
+		add(counted, at(1), seen("R", int64(i+1), resolver.Complete, deployment(fmt.Sprint("d", i))))
 	}
-	add(tally, at(1), seen("R", 10, resolver.Complete, deployment("d0")))
-	got := sums(tally, at(1))
+	add(counted, at(1), seen("R", 10, resolver.Complete, deployment("d0")))
+	got := sums(counted, at(1))
 	assert.Len(t, got, 3)
 	assert.Equal(t, int64(3+4+5), got["map[otel.metric.overflow:true]"], "it has only the mark, and the cluster")
 	total := int64(0)
@@ -149,7 +149,7 @@ func TestBeyondMaxOneSeriesCounts(t *testing.T) {
 	}
 	assert.Equal(t, int64(25), total, "nothing is lost")
 	for _, want := range [][2]int{{2, 3}, {2, 0}} {
-		usage := tally.TakeUsage()
+		usage := counted.TakeUsage()
 		series, overflowed := usage.Series, usage.Overflowed
 		assert.Equal(t, want, [2]int{series, overflowed}, "without the overflow series, and what it got since the last time")
 	}
@@ -157,44 +157,44 @@ func TestBeyondMaxOneSeriesCounts(t *testing.T) {
 
 func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 	for _, most := range []int{1, 2, 7} {
-		tally, half := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/2)
+		counted, half := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/2)
 		write := func(namespace, reason string, now time.Time) {
 			for i := range most + 1 {
-				add(tally, now, seen(fmt.Sprint(reason, i), 1, resolver.Complete, deployment(namespace)))
+				add(counted, now, seen(fmt.Sprint(reason, i), 1, resolver.Complete, deployment(namespace)))
 			}
 		}
 		write("greedy", "R", at(0))
-		assert.Equal(t, Usage{Series: half, Overflowed: most + 1 - half, OverflowedNamespace: "greedy"}, tally.TakeUsage())
+		assert.Equal(t, Usage{Series: half, Overflowed: most + 1 - half, OverflowedNamespace: "greedy"}, counted.TakeUsage())
 		write("other", "R", at(0))
-		assert.Equal(t, min(most, 2*half), tally.TakeUsage().Series, "another namespace has its share")
+		assert.Equal(t, min(most, 2*half), counted.TakeUsage().Series, "another namespace has its share")
 		write("greedy", "R", at(0))
-		assert.Equal(t, Usage{Series: min(most, 2*half), Overflowed: most + 1 - half, OverflowedNamespace: "greedy"}, tally.TakeUsage())
+		assert.Equal(t, Usage{Series: min(most, 2*half), Overflowed: most + 1 - half, OverflowedNamespace: "greedy"}, counted.TakeUsage())
 
-		sums(tally, at(1))
-		tally.Accepted()
-		tally.Expire(at(61))
-		assert.Zero(t, tally.TakeUsage().Series)
+		sums(counted, at(1))
+		counted.Accepted()
+		counted.Expire(at(61))
+		assert.Zero(t, counted.TakeUsage().Series)
 		write("greedy", "Later", at(61))
-		assert.Equal(t, half, tally.TakeUsage().Series, "series that end make room")
+		assert.Equal(t, half, counted.TakeUsage().Series, "series that end make room")
 	}
 }
 
 func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
-	tally := New(Config{Max: 100, TTL: time.Hour}, start)
-	add(tally, at(0), seen("Old", 1, resolver.Complete, deployment("a")))
-	add(tally, at(30), seen("Young", 1, resolver.Complete, deployment("b")))
-	tally.Expire(at(60))
-	assert.Len(t, sums(tally, at(60)), 2, "not yet")
-	tally.Expire(at(61))
-	assert.Len(t, sums(tally, at(61)), 2, "not before its value was emitted")
-	tally.Accepted()
-	tally.Expire(at(61))
-	assert.Len(t, sums(tally, at(61)), 1)
+	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	add(counted, at(0), seen("Old", 1, resolver.Complete, deployment("a")))
+	add(counted, at(30), seen("Young", 1, resolver.Complete, deployment("b")))
+	counted.Expire(at(60))
+	assert.Len(t, sums(counted, at(60)), 2, "not yet")
+	counted.Expire(at(61))
+	assert.Len(t, sums(counted, at(61)), 2, "not before its value was emitted")
+	counted.Accepted()
+	counted.Expire(at(61))
+	assert.Len(t, sums(counted, at(61)), 1)
 
 	again := seen("Old", 2, resolver.Complete, deployment("a"))
 	again.SeenAt = at(70)
-	add(tally, at(70), again)
-	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(71)), func(dp pmetric.NumberDataPoint) {
+	add(counted, at(70), again)
+	each(counted.Metrics(Scope{}, semconv.Cluster{}, at(71)), func(dp pmetric.NumberDataPoint) {
 		if attribute(dp, "k8s.event.reason") == "Old" {
 			assert.Equal(t, int64(2), dp.IntValue())
 			assert.Equal(t, at(70), dp.StartTimestamp().AsTime())
@@ -206,9 +206,9 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 }
 
 func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
-	tally := New(Config{Max: 1, TTL: time.Hour}, start)
-	add(tally, at(0), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 1, resolver.Complete, deployment("beyond")))
-	requests := slices.Collect(tally.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "uid", Name: "east"}, at(1)))
+	counted := New(Config{Max: 1, TTL: time.Hour}, start)
+	add(counted, at(0), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 1, resolver.Complete, deployment("beyond")))
+	requests := slices.Collect(counted.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "uid", Name: "east"}, at(1)))
 	require.Len(t, requests, 1)
 	require.Equal(t, 1, requests[0].ResourceMetrics().Len(), "one resource: the cluster")
 	rm := requests[0].ResourceMetrics().At(0)
@@ -227,20 +227,20 @@ func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
 }
 
 func TestAddingAndReadingAtOnce(t *testing.T) {
-	tally := New(Config{Max: 3, TTL: time.Hour}, start)
+	counted := New(Config{Max: 3, TTL: time.Hour}, start)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 100 {
-				add(tally, at(j), seen("R", 1, resolver.Complete, deployment(fmt.Sprint(i))))
-				tally.Metrics(Scope{}, semconv.Cluster{}, at(j))
-				tally.Expire(at(0))
+				add(counted, at(j), seen("R", 1, resolver.Complete, deployment(fmt.Sprint(i))))
+				counted.Metrics(Scope{}, semconv.Cluster{}, at(j))
+				counted.Expire(at(0))
 			}
 		})
 	}
 	all.Wait()
 	total := int64(0)
-	for _, sum := range sums(tally, at(100)) {
+	for _, sum := range sums(counted, at(100)) {
 		total += sum
 	}
 	assert.Equal(t, int64(800), total)
@@ -249,7 +249,7 @@ func TestAddingAndReadingAtOnce(t *testing.T) {
 // dot is a point of the metric.
 type dot struct {
 	value     int64
-	start, at time.Duration // after the start of the tally
+	start, at time.Duration // after the start of the counted
 }
 
 // dots are the points of the only series, in their order.
@@ -269,63 +269,63 @@ func seenAt(now time.Time, n int64) observation.Observation {
 const minute = time.Minute
 
 func TestTheFirstPointOfASeriesIs0AtItsStart(t *testing.T) {
-	tally := New(Config{Max: 3, TTL: time.Hour, InitialZero: true}, start)
-	add(tally, at(3), seenAt(at(2), 5))
-	assert.Equal(t, []dot{{0, 2 * minute, 2 * minute}}, dots(tally, at(4)))
-	assert.Equal(t, []dot{{5, 2 * minute, 6 * minute}}, dots(tally, at(6)), "also if the pipeline has rejected the 0")
-	tally.Accepted()
-	add(tally, at(7), seenAt(at(7), 1))
-	assert.Equal(t, []dot{{6, 2 * minute, 8 * minute}}, dots(tally, at(8)))
+	counted := New(Config{Max: 3, TTL: time.Hour, InitialZero: true}, start)
+	add(counted, at(3), seenAt(at(2), 5))
+	assert.Equal(t, []dot{{0, 2 * minute, 2 * minute}}, dots(counted, at(4)))
+	assert.Equal(t, []dot{{5, 2 * minute, 6 * minute}}, dots(counted, at(6)), "also if the pipeline has rejected the 0")
+	counted.Accepted()
+	add(counted, at(7), seenAt(at(7), 1))
+	assert.Equal(t, []dot{{6, 2 * minute, 8 * minute}}, dots(counted, at(8)))
 }
 
 func TestWithoutInitialZeroTheFirstPointIsTheValue(t *testing.T) {
-	tally := New(Config{Max: 3, TTL: time.Hour}, start)
-	add(tally, at(3), seenAt(at(2), 5))
-	assert.Equal(t, []dot{{5, 2 * minute, 4 * minute}}, dots(tally, at(4)))
+	counted := New(Config{Max: 3, TTL: time.Hour}, start)
+	add(counted, at(3), seenAt(at(2), 5))
+	assert.Equal(t, []dot{{5, 2 * minute, 4 * minute}}, dots(counted, at(4)))
 }
 
 // The contract: the start time "is not later than the moment at which the receiver saw the first
 // occurrence". A collection may come between this moment and the one at which it counts.
 func TestASeriesStartsWhenItsFirstOccurrenceWasSeenAndInItsTerm(t *testing.T) {
-	tally := New(Config{Max: 3, TTL: time.Hour}, start)
-	dots(tally, at(10))
-	add(tally, at(11), seenAt(at(9), 5))
-	assert.Equal(t, []dot{{5, 9 * minute, 12 * minute}}, dots(tally, at(12)), "also if it was seen before the last collection")
-	tally = New(Config{Max: 10, TTL: time.Hour}, at(20))
-	add(tally, at(21), seenAt(at(13), 5))
-	assert.Equal(t, []dot{{5, 20 * minute, 22 * minute}}, dots(tally, at(22)), "the term has begun then")
+	counted := New(Config{Max: 3, TTL: time.Hour}, start)
+	dots(counted, at(10))
+	add(counted, at(11), seenAt(at(9), 5))
+	assert.Equal(t, []dot{{5, 9 * minute, 12 * minute}}, dots(counted, at(12)), "also if it was seen before the last collection")
+	counted = New(Config{Max: 10, TTL: time.Hour}, at(20))
+	add(counted, at(21), seenAt(at(13), 5))
+	assert.Equal(t, []dot{{5, 20 * minute, 22 * minute}}, dots(counted, at(22)), "the term has begun then")
 }
 
 func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
-	tally := New(Config{Max: 3, TTL: time.Hour, InitialZero: true}, start)
-	add(tally, at(1), seenAt(at(1), 5))
-	tally.End()
-	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(tally, at(1)), "at least 1 ms apart")
+	counted := New(Config{Max: 3, TTL: time.Hour, InitialZero: true}, start)
+	add(counted, at(1), seenAt(at(1), 5))
+	counted.End()
+	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(counted, at(1)), "at least 1 ms apart")
 }
 
 func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
-	tally := New(Config{Max: 200, TTL: time.Hour, InitialZero: true}, start)
+	counted := New(Config{Max: 200, TTL: time.Hour, InitialZero: true}, start)
 	for i := range 100 {
 		o := seenAt(at(1), 5)
 		o.Event.Reason = fmt.Sprint(i)
-		add(tally, at(1), o)
+		add(counted, at(1), o)
 	}
-	tally.End()
-	for i, dot := range dots(tally, at(2)) {
+	counted.End()
+	for i, dot := range dots(counted, at(2)) {
 		assert.Equal(t, []int64{0, 5}[i%2], dot.value)
 	}
 }
 
 func TestDisabledAttributesDoNotDistinguishSeries(t *testing.T) {
-	tally := New(Config{
+	counted := New(Config{
 		Max: 10, TTL: time.Hour,
 		Disabled: semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.event.reason": true, "k8s.cluster.name": true},
 	}, start)
 	daemon := &resolver.Object{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: "ns", Name: "d", UID: "d"}
-	add(tally, at(1), seen("R1", 1, resolver.Complete, deployment("a")), seen("R2", 2, resolver.Complete, deployment("b")), seen("R3", 4, resolver.Complete, daemon))
-	add(tally, at(2), seen("R4", 8, resolver.Complete, deployment("c")))
+	add(counted, at(1), seen("R1", 1, resolver.Complete, deployment("a")), seen("R2", 2, resolver.Complete, deployment("b")), seen("R3", 4, resolver.Complete, daemon))
+	add(counted, at(2), seen("R4", 8, resolver.Complete, deployment("c")))
 	values := map[string]int64{}
-	each(tally.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(3)), func(dp pmetric.NumberDataPoint) {
+	each(counted.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(3)), func(dp pmetric.NumberDataPoint) {
 		values[fmt.Sprint(dp.Attributes().AsRaw())] = dp.IntValue()
 	})
 	const of = "map[k8s.cluster.uid:uid k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:%[1]s k8s.workload.api_version:apps/v1 k8s.workload.kind:%[1]s]"
@@ -341,14 +341,14 @@ func TestWhateverIsDisabledNoTwoPointsHaveTheSameAttributes(t *testing.T) {
 		for i, name := range all {
 			disabled[name] = subset&(1<<i) != 0
 		}
-		tally := New(Config{Max: 100, TTL: time.Hour, Disabled: disabled}, start)
+		counted := New(Config{Max: 100, TTL: time.Hour, Disabled: disabled}, start)
 		for _, workload := range []*resolver.Object{deployment("a"), deployment("b"), pod("a"), {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "other", Name: "a", UID: "1"}} {
 			tagged := seen("R1", 1, resolver.Complete, workload)
 			tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
-			add(tally, at(1), tagged, seen("R1", 1, resolver.Complete, workload), seen("R2", 1, resolver.Complete, pod("p"), workload))
+			add(counted, at(1), tagged, seen("R1", 1, resolver.Complete, workload), seen("R2", 1, resolver.Complete, pod("p"), workload))
 		}
 		points, sum := map[string]bool{}, int64(0)
-		each(tally.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(2)), func(dp pmetric.NumberDataPoint) {
+		each(counted.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(2)), func(dp pmetric.NumberDataPoint) {
 			attributes := fmt.Sprint(dp.Attributes().AsRaw())
 			require.False(t, points[attributes], "disabled %v: %s twice", disabled, attributes)
 			for name, off := range disabled {
@@ -363,11 +363,11 @@ func TestWhateverIsDisabledNoTwoPointsHaveTheSameAttributes(t *testing.T) {
 
 func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T) {
 	for uid, series := range map[bool]int{true: 2, false: 1} {
-		tally := New(Config{Max: 10, TTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.uid": !uid}}, start)
+		counted := New(Config{Max: 10, TTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.uid": !uid}}, start)
 		again := deployment("a")
 		again.UID = "again"
-		add(tally, at(1), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 2, resolver.Complete, again))
-		count := tally.TakeUsage().Series
+		add(counted, at(1), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 2, resolver.Complete, again))
+		count := counted.TakeUsage().Series
 		assert.Equal(t, series, count, "with k8s.workload.uid: %v", uid)
 	}
 }
@@ -376,11 +376,11 @@ func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T
 func TestNoPointIsBeforeItsStart(t *testing.T) {
 	for name, zero := range map[string]bool{"with a 0": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			tally := New(Config{Max: 3, TTL: time.Hour, InitialZero: zero}, start)
-			add(tally, at(5), seenAt(at(5), 5))
+			counted := New(Config{Max: 3, TTL: time.Hour, InitialZero: zero}, start)
+			add(counted, at(5), seenAt(at(5), 5))
 			last := time.Duration(-1)
 			for i := range 4 {
-				for _, d := range dots(tally, at(2).Add(time.Duration(i)*time.Second)) {
+				for _, d := range dots(counted, at(2).Add(time.Duration(i)*time.Second)) {
 					assert.LessOrEqual(t, d.start, d.at)
 					assert.Greater(t, d.at, last)
 					last = d.at
@@ -394,41 +394,41 @@ func TestNoPointIsBeforeItsStart(t *testing.T) {
 func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
 	for name, waits := range map[string]int{"within series_ttl": 1, "later": 30} {
 		t.Run(name, func(t *testing.T) {
-			tally := New(Config{Max: 3, TTL: 2 * minute, InitialZero: true}, start)
-			add(tally, at(1), seenAt(at(1), 5))
-			dots(tally, at(2))
-			last := dots(tally, at(10))
-			tally.Accepted()
+			counted := New(Config{Max: 3, TTL: 2 * minute, InitialZero: true}, start)
+			add(counted, at(1), seenAt(at(1), 5))
+			dots(counted, at(2))
+			last := dots(counted, at(10))
+			counted.Accepted()
 			for i := range waits {
-				tally.Expire(at(11 + i))
+				counted.Expire(at(11 + i))
 			}
-			add(tally, at(11+waits), seenAt(at(9), 5))
-			assert.Greater(t, dots(tally, at(12+waits))[0].at, last[0].at)
-			assert.LessOrEqual(t, len(tally.ended), 1)
+			add(counted, at(11+waits), seenAt(at(9), 5))
+			assert.Greater(t, dots(counted, at(12+waits))[0].at, last[0].at)
+			assert.LessOrEqual(t, len(counted.ended), 1)
 		})
 	}
 }
 
 func TestANewSeriesIsNotDelayedByOthersThatWereDropped(t *testing.T) {
-	tally := New(Config{Max: 3, TTL: 2 * minute}, start)
-	add(tally, at(1), seenAt(at(1), 5))
-	dots(tally, at(10))
-	tally.Accepted()
-	tally.Expire(at(11))
-	tally.Expire(at(11))
+	counted := New(Config{Max: 3, TTL: 2 * minute}, start)
+	add(counted, at(1), seenAt(at(1), 5))
+	dots(counted, at(10))
+	counted.Accepted()
+	counted.Expire(at(11))
+	counted.Expire(at(11))
 	other := seenAt(at(9), 5)
 	other.Event.Reason = "Other"
-	add(tally, at(11), other)
-	assert.Equal(t, []dot{{5, 9 * minute, 11 * minute}}, dots(tally, at(11)))
+	add(counted, at(11), other)
+	assert.Equal(t, []dot{{5, 9 * minute, 11 * minute}}, dots(counted, at(11)))
 }
 
 func TestAPointIsNotBeforeItsStart(t *testing.T) {
-	tally := New(Config{Max: 3, TTL: time.Hour}, start)
-	add(tally, at(1), seenAt(at(50), 5))
-	first := dots(tally, at(2))
+	counted := New(Config{Max: 3, TTL: time.Hour}, start)
+	add(counted, at(1), seenAt(at(50), 5))
+	first := dots(counted, at(2))
 	assert.Equal(t, []dot{{5, 50 * minute, 50*minute + time.Millisecond}}, first)
-	add(tally, at(2), seenAt(at(2), 1))
-	assert.Greater(t, dots(tally, at(3))[0].at, first[0].at)
+	add(counted, at(2), seenAt(at(2), 1))
+	assert.Greater(t, dots(counted, at(3))[0].at, first[0].at)
 }
 
 // A usual limit of servers is 4 MiB.
@@ -439,16 +439,16 @@ func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
 		"a point that is more": {3, 2 << 20, 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tally := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
+			counted := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
 			for i := range tt.series {
 				o := seen(fmt.Sprint(i), 1, resolver.Complete, deployment("fe"))
 				for rest := tt.size; rest > 0; rest -= 1000 {
 					o.Tags.Metric = append(o.Tags.Metric, extract.Tag{Name: fmt.Sprint("tag", rest), Value: strings.Repeat("x", min(rest, 1000))})
 				}
-				add(tally, at(1), o)
+				add(counted, at(1), o)
 			}
 			requests, seen := 0, map[string]bool{}
-			for request := range tally.Metrics(Scope{Name: "scope"}, semconv.Cluster{UID: "uid"}, at(2)) {
+			for request := range counted.Metrics(Scope{Name: "scope"}, semconv.Cluster{UID: "uid"}, at(2)) {
 				requests++
 				assert.Positive(t, request.DataPointCount())
 				if request.DataPointCount() > 1 {

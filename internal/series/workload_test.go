@@ -34,20 +34,20 @@ func workloads(t *Series) map[string]int64 {
 }
 
 func TestRunsWithGeneratedNamesAreOneSeries(t *testing.T) {
-	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	for i := range 1000 {
 		run := of("PipelineRun", "ci", fmt.Sprint("build-shop-", i))
 		run.GenerateName = "build-shop-"
 		run.UID = "differs"
-		add(tally, at(0), seen("Started", 1, resolver.Complete, run), seen("BackOff", 1, resolver.Complete, pod("p"), run))
+		add(counted, at(0), seen("Started", 1, resolver.Complete, run), seen("BackOff", 1, resolver.Complete, pod("p"), run))
 	}
 	named := of("PipelineRun", "ci", "nightly-x7k2p")
-	add(tally, at(0), seen("Started", 1, resolver.Complete, named), seen("Scaled", 1, resolver.Complete, deployment("fe")))
+	add(counted, at(0), seen("Started", 1, resolver.Complete, named), seen("Scaled", 1, resolver.Complete, deployment("fe")))
 	assert.Equal(t, map[string]int64{
 		"ci/PipelineRun/build-shop": 1000, "ns/PipelineRun/build-shop": 1000,
 		"ci/PipelineRun/nightly-x7k2p": 1, "ns/Deployment/fe": 1,
-	}, workloads(tally))
-	assert.Equal(t, Usage{Series: 4}, tally.TakeUsage())
+	}, workloads(counted))
+	assert.Equal(t, Usage{Series: 4}, counted.TakeUsage())
 }
 
 func TestAGeneratedNameHasNoUIDInTheMetric(t *testing.T) {
@@ -61,53 +61,53 @@ func TestHundredNamesOfAKindInANamespaceAreKnownByReferenceOnly(t *testing.T) {
 	forbidden := func(namespace, kind, name string) observation.Observation {
 		return seen("Failed", 1, resolver.Forbidden, of(kind, namespace, name))
 	}
-	tally := New(Config{Max: 1000, TTL: time.Hour}, start)
+	counted := New(Config{Max: 1000, TTL: time.Hour}, start)
 	for i := range 150 {
-		add(tally, at(0), forbidden("ci", "PipelineRun", fmt.Sprint("run-", i)))
+		add(counted, at(0), forbidden("ci", "PipelineRun", fmt.Sprint("run-", i)))
 	}
-	add(tally, at(0), forbidden("ci", "PipelineRun", "run-7"), forbidden("ci", "TaskRun", "t"), forbidden("shop", "PipelineRun", "run-149"))
-	got := workloads(tally)
+	add(counted, at(0), forbidden("ci", "PipelineRun", "run-7"), forbidden("ci", "TaskRun", "t"), forbidden("shop", "PipelineRun", "run-149"))
+	got := workloads(counted)
 	assert.Len(t, got, 100+1+2)
 	assert.Equal(t, int64(50), got["ci/PipelineRun/"], "further ones count under their kind")
 	assert.Equal(t, int64(2), got["ci/PipelineRun/run-7"], "a name that is there goes on")
 	assert.Equal(t, int64(1), got["ci/TaskRun/t"])
 	assert.Equal(t, int64(1), got["shop/PipelineRun/run-149"], "each namespace has its own")
-	usage := tally.TakeUsage()
+	usage := counted.TakeUsage()
 	assert.Equal(t, Usage{Series: usage.Series, Unnamed: 50, UnnamedKind: "PipelineRun", UnnamedNamespace: "ci"}, usage)
-	assert.Zero(t, tally.TakeUsage().Unnamed)
+	assert.Zero(t, counted.TakeUsage().Unnamed)
 
-	add(tally, at(0), seen("Failed", 1, resolver.Complete, of("PipelineRun", "ci", "run-120")))
-	assert.Equal(t, int64(1), workloads(tally)["ci/PipelineRun/run-120"], "an object that may be read has its name")
+	add(counted, at(0), seen("Failed", 1, resolver.Complete, of("PipelineRun", "ci", "run-120")))
+	assert.Equal(t, int64(1), workloads(counted)["ci/PipelineRun/run-120"], "an object that may be read has its name")
 }
 
 func TestANameThatIsKnownByReferenceOnlyIsFreeWhenItsSeriesEnd(t *testing.T) {
-	tally := New(Config{Max: 1000, TTL: time.Hour}, start)
+	counted := New(Config{Max: 1000, TTL: time.Hour}, start)
 	for i := range maxReferences {
 		name := of("Run", "ci", fmt.Sprint("run-", i))
-		add(tally, at(0), seen("Started", 1, resolver.Forbidden, name), seen("Failed", 1, resolver.Forbidden, name))
+		add(counted, at(0), seen("Started", 1, resolver.Forbidden, name), seen("Failed", 1, resolver.Forbidden, name))
 	}
-	add(tally, at(50), seen("Started", 1, resolver.Forbidden, of("Run", "ci", "run-0")))
-	sums(tally, at(51))
-	tally.Accepted()
-	tally.Expire(at(61))
+	add(counted, at(50), seen("Started", 1, resolver.Forbidden, of("Run", "ci", "run-0")))
+	sums(counted, at(51))
+	counted.Accepted()
+	counted.Expire(at(61))
 	for i := range maxReferences {
-		add(tally, at(62), seen("Started", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("next-", i))))
+		add(counted, at(62), seen("Started", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("next-", i))))
 	}
-	got := workloads(tally)
+	got := workloads(counted)
 	assert.Contains(t, got, "ci/Run/run-0", "it has not ended")
 	assert.Contains(t, got, "ci/Run/next-98")
 	assert.NotContains(t, got, "ci/Run/next-99")
-	assert.Equal(t, 1, tally.TakeUsage().Unnamed)
+	assert.Equal(t, 1, counted.TakeUsage().Unnamed)
 }
 
 func TestTheOverflowSeriesTakesNoName(t *testing.T) {
-	tally := New(Config{Max: 1, TTL: time.Hour}, start)
-	add(tally, at(0), seen("Scaled", 1, resolver.Complete, deployment("fe")))
+	counted := New(Config{Max: 1, TTL: time.Hour}, start)
+	add(counted, at(0), seen("Scaled", 1, resolver.Complete, deployment("fe")))
 	for i := range 3 * maxReferences {
-		add(tally, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("run-", i))))
+		add(counted, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("run-", i))))
 	}
-	assert.Equal(t, Usage{Series: 1, Overflowed: 3 * maxReferences, OverflowedNamespace: "run-299"}, tally.TakeUsage())
-	assert.Empty(t, tally.references)
+	assert.Equal(t, Usage{Series: 1, Overflowed: 3 * maxReferences, OverflowedNamespace: "run-299"}, counted.TakeUsage())
+	assert.Empty(t, counted.references)
 }
 
 func TestANameThatWasNotGeneratedIsKept(t *testing.T) {

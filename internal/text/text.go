@@ -88,18 +88,6 @@ func entries(all map[string]string, keep func(key string) bool) map[string]strin
 	return kept
 }
 
-// AreBounded reports whether Entries would keep every label and annotation as it is.
-func AreBounded(labels, annotations map[string]string) bool {
-	for _, all := range []map[string]string{labels, annotations} {
-		for key, value := range all {
-			if Value(key) != key || Value(value) != value {
-				return false
-			}
-		}
-	}
-	return fit(labels, annotations)
-}
-
 // fit reports whether the entries of an object are within the bounds.
 func fit(labels, annotations map[string]string) bool {
 	size := 0
