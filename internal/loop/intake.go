@@ -74,12 +74,12 @@ func (i *intake) release() {
 	i.batch = batch{changes: changes[:0]}
 }
 
-// gather waits for more changes, until the batch is full or stop ends. After a quiet time it waits
+// gather waits for more changes, until the batch is worth taking or stop ends. After a quiet time it waits
 // only for what was read together, so that single events are early.
 func (i *intake) gather(stop context.Context) {
 	due := time.NewTimer(max(readTogether, time.Until(i.taken.Add(gathering))))
 	defer due.Stop()
-	for !i.queue.Full() {
+	for !i.queue.Ready() {
 		select {
 		case <-i.queue.Signal():
 		case <-due.C:
@@ -93,7 +93,7 @@ func (i *intake) gather(stop context.Context) {
 // takeRest takes what the streams had put into the queue when they were stopped.
 func (i *intake) takeRest() {
 	b := &i.batch
-	if i.queue.Full() {
+	if len(b.changes) == batchChanges {
 		reached.State("the queue has more than one batch at the end of a session")
 	}
 	for taken := -1; taken != len(b.changes); {

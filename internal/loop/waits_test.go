@@ -202,7 +202,7 @@ func TestAChangeThatWaitsForTheLastBatchIsNotGathered(t *testing.T) {
 	})
 }
 
-// While events keep coming, a batch has those of 180 ms. One that is full does not wait.
+// While events keep coming, a batch has those of 180 ms. One that is worth taking does not wait.
 func TestHowLongABatchGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()

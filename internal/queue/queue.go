@@ -17,6 +17,9 @@ import (
 const (
 	// maxBytes bounds the queue. A change that is larger takes all of it.
 	maxBytes = 4 << 20
+	// worthTaking is the number of changes that are a batch without waiting for more: a larger batch
+	// costs hardly less for each event, and its events are later.
+	worthTaking = 48
 	// overhead is the memory of a change in addition to the text of its event: the structs (about
 	// 700 B) and the rounding of each string.
 	overhead = 1 << 10
@@ -61,7 +64,7 @@ func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 	defer q.mu.Unlock()
 	q.changes = append(q.changes, entry{change, weight})
 	q.hasListEnd = q.hasListEnd || change.Kind == watch.ListEnded
-	if len(q.changes) == 1 || q.fullLocked() {
+	if len(q.changes) == 1 || q.readyLocked() {
 		q.wake()
 	}
 	return nil
@@ -89,19 +92,19 @@ func (q *Queue) wake() {
 }
 
 // Signal returns the channel that wakes the loop when there is something to take, and again when the
-// next batch is complete. Spurious wake-ups are possible.
+// next batch is worth taking. Spurious wake-ups are possible.
 func (q *Queue) Signal() <-chan struct{} { return q.signal }
 
-// Full reports whether the next batch is complete: it has its maximum of changes or bytes, or a
-// list ends, which ends the batch.
-func (q *Queue) Full() bool {
+// Ready reports whether the next batch is worth taking before more comes: it has enough changes, no
+// room, or the end of a list, which ends the batch.
+func (q *Queue) Ready() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.fullLocked()
+	return q.readyLocked()
 }
 
-func (q *Queue) fullLocked() bool {
-	return q.hasListEnd || q.hasNoRoom || len(q.changes) >= q.maxChanges
+func (q *Queue) readyLocked() bool {
+	return q.hasListEnd || q.hasNoRoom || len(q.changes) >= min(worthTaking, q.maxChanges)
 }
 
 // Take appends the next batch: the changes so far, up to maxChanges changes, or the end of a list. If

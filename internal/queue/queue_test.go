@@ -46,7 +46,7 @@ func TestTheLoopIsWokenWhileThereAreChanges(t *testing.T) {
 	assert.False(t, signalled(q), "there is nothing")
 	for n := range 16 {
 		require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
-		assert.Equal(t, n == 15, q.Full(), "change %d", n)
+		assert.Equal(t, n == 15, q.Ready(), "change %d", n)
 	}
 	assert.True(t, signalled(q))
 	assert.Len(t, q.Take(nil), 16)
@@ -88,14 +88,14 @@ func TestABatchIsBoundedInBytes(t *testing.T) {
 func TestTheEndOfAListingEndsABatch(t *testing.T) {
 	q := New(16)
 	require.NoError(t, q.Put(t.Context(), change("a")))
-	assert.False(t, q.Full())
+	assert.False(t, q.Ready())
 	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
 	require.NoError(t, q.Put(t.Context(), change("b")))
-	assert.True(t, q.Full(), "waiting brings nothing more into the batch")
+	assert.True(t, q.Ready(), "waiting brings nothing more into the batch")
 	assert.True(t, signalled(q))
 	assert.Equal(t, []string{"a", "end of the listing"}, messages(q.Take(nil)))
 	assert.True(t, signalled(q), "something is left")
-	assert.False(t, q.Full())
+	assert.False(t, q.Ready())
 	assert.Equal(t, []string{"b"}, messages(q.Take(nil)))
 	assert.Empty(t, q.Take(nil))
 }
@@ -106,7 +106,7 @@ func TestTheEndOfAListingThatIsLeftCompletesTheNextBatch(t *testing.T) {
 	require.NoError(t, q.Put(t.Context(), change("b")))
 	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
 	assert.Equal(t, []string{"a", "b"}, messages(q.Take(nil)))
-	assert.True(t, q.Full())
+	assert.True(t, q.Ready())
 }
 
 func TestChangesThatWaitEnterAsFarAsThereIsRoom(t *testing.T) {
@@ -159,7 +159,7 @@ func TestAStreamThatFloodsDoesNotStarveAnother(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		require.True(t, q.Full())
+		require.True(t, q.Ready())
 		streams.Go(func() { assert.NoError(t, q.Put(ctx, change("drop"))) })
 		synctest.Wait()
 		seen := messages(q.Take(nil))
