@@ -197,7 +197,7 @@ record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events o
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -parallel 20 -v ./producers -args -record
 
 # Without the race detector, which makes allocations of its own: with it, these tests are skipped.
-ALLOCATIONS := $(TEST) -count=1 -v -run Allocations ./internal/logrecord ./internal/watch ./resolver
+ALLOCATIONS := $(TEST) -count=1 -v -run Allocations ./internal/logrecord ./resolver
 
 # All tests of the simulation, random environments among them. The build notes rare states: see internal/reached.
 SIMULATE := cd test/simulation && ../../$(SIMULATION) -test.timeout 0

@@ -35,7 +35,7 @@ func TestBothPipelinesShareOneWatch(t *testing.T) {
 	harness.AwaitNames(t, logs, "a+3")
 	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, harness.Timeout, 5*time.Millisecond)
 	stop()
-	assert.Equal(t, []string{"stream"}, api.Requests())
+	assert.Equal(t, []string{"list", "watch"}, api.Requests())
 }
 
 func TestStartFailsForAConfigurationThatTheUserMustFix(t *testing.T) {

@@ -34,11 +34,6 @@ const shutdownGrace = 5 * time.Second
 // for it.
 const shutdownLimit = 15 * time.Second
 
-// readPause is the longest time between two reads of the streams' connection. What is read together
-// is a batch: a write and a request, which cost about as much for one event as for many. About 2 ms
-// of processor time for a batch are then about 1 % of a core, at any rate.
-const readPause = 180 * time.Millisecond
-
 // eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines
 // of a configuration. It starts what lasts as long as the process; the loop has the rest.
 type eventsReceiver struct {
@@ -51,6 +46,7 @@ type eventsReceiver struct {
 	life      lifecycle
 
 	// Start opens the following.
+	client   *rest.RESTClient // of the core group
 	elector  elector
 	storage  storage.Client     // nil: nothing is saved
 	resolver *resolver.Resolver // nil: owners are not looked up
@@ -86,8 +82,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubeclient.Events(restConfig, kubeclient.Pacing{Pause: readPause, Paced: r.health.Paced})
-	if err != nil {
+	if r.client, err = kubeclient.Events(restConfig); err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
 	if r.storage, err = r.openStorage(ctx, host); err != nil {
@@ -104,9 +99,9 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 		return err
 	}
 	if r.config.LeaderElector == nil { // A standby waits for no answer.
-		r.health.Starting(r.config.streams())
+		r.health.Waiting(health.Streams(r.config.streams())...)
 	}
-	r.launch(client)
+	r.launch()
 	return nil
 }
 
@@ -131,12 +126,12 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolve
 }
 
 // launch starts all work in contexts of its own: Start's ends with Start.
-func (r *eventsReceiver) launch(client rest.Interface) {
+func (r *eventsReceiver) launch() {
 	stop, cancel := context.WithCancel(context.Background())
 	drain, cancelDrain := context.WithCancel(context.Background())
 	r.life.cancel, r.life.cancelDrain = cancel, cancelDrain
 	r.life.done = make(chan struct{})
-	events := loop.New(r.loop(client))
+	events := loop.New(r.loop())
 	go func() {
 		defer close(r.life.done)
 		var background sync.WaitGroup
@@ -149,7 +144,7 @@ func (r *eventsReceiver) launch(client rest.Interface) {
 	}()
 }
 
-func (r *eventsReceiver) loop(client rest.Interface) loop.Settings {
+func (r *eventsReceiver) loop() loop.Settings {
 	version := r.settings.BuildInfo.Version
 	return loop.Settings{
 		Config:  r.config.loop(),
@@ -166,21 +161,21 @@ func (r *eventsReceiver) loop(client rest.Interface) loop.Settings {
 			Disabled:     r.config.disabled(),
 			TagsLeftOut:  r.health.TagsLeftOut,
 		},
-		Client:     client,
+		Client:     r.client,
 		Leadership: r.elector.leadership,
-		Progress:   func() progress.Progress { return r.progress(client) },
+		Progress:   func() progress.Progress { return r.progress() },
 	}
 }
 
 // progress returns where a session notes what it has delivered.
-func (r *eventsReceiver) progress(client rest.Interface) progress.Progress {
+func (r *eventsReceiver) progress() progress.Progress {
 	switch {
 	case r.storage != nil:
 		return progress.NewCheckpoint(r.storage, r.health, r.settings.Logger)
 	case r.config.LeaderElector != nil:
 		lease := r.elector.config
 		name := progress.ObjectName(lease.LeaseName, r.settings.ID.String())
-		return progress.NewConfigMap(client, lease.LeaseNamespace, name, r.health, r.settings.Logger)
+		return progress.NewConfigMap(r.client, lease.LeaseNamespace, name, r.health, r.settings.Logger)
 	default:
 		return progress.Nowhere{}
 	}
@@ -189,6 +184,9 @@ func (r *eventsReceiver) progress(client rest.Interface) progress.Progress {
 // close releases what Start opened.
 func (r *eventsReceiver) close(ctx context.Context) {
 	r.elector.close()
+	if r.client != nil {
+		kubeclient.Close(r.client)
+	}
 	if r.resolver != nil {
 		r.resolver.Close()
 	}

@@ -5,6 +5,7 @@ package kubeeventsreceiver_test
 import (
 	"context"
 	"net"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func TestUntilTheAPIServerAnswersTheStatusSaysSo(t *testing.T) {
 				for range 20 {
 					_, text := p.Host.Status()
 					assert.True(t, p.Host.Fails())
-					assert.Contains(t, text, health.ErrNotWatched.Error())
+					assert.Contains(t, text, health.ErrNoAnswer.Error())
 					time.Sleep(time.Second)
 				}
 				assert.Empty(t, p.Log.FilterMessageSnippet("Cannot watch").All(), "nothing has failed yet")
@@ -68,4 +69,28 @@ func TestAStandbyThatWatchesNothingWaitsForNoAnswer(t *testing.T) {
 		time.Sleep(time.Second)
 		assert.False(t, p.Host.Fails())
 	})
+}
+
+// An API server without etcd opens watches, and answers no list.
+func TestAReceiverIsNotReadyBeforeAListIsAnswered(t *testing.T) {
+	for name, status := range map[string]int{"with an error": http.StatusInternalServerError, "never": -1} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.Refuse(func(r *http.Request) int {
+					if r.URL.Query().Has("watch") {
+						return 0
+					}
+					return status
+				})
+				p := harness.Launch(t, api, harness.Options{})
+				for range 10 * 60 {
+					assert.True(t, p.Host.Fails())
+					time.Sleep(time.Second)
+				}
+				api.Refuse(nil)
+				time.Sleep(2 * time.Minute)
+				assert.False(t, p.Host.Fails())
+			})
+		})
+	}
 }

@@ -182,12 +182,7 @@ func isWatch(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/events") && r.URL.Query().Get("watch") != ""
 }
 
-// isStreamedList picks the watches that begin with a listing.
-func isStreamedList(r *http.Request) bool {
-	return isWatch(r) && r.URL.Query().Has("sendInitialEvents")
-}
-
-// isFirstPage picks the requests that begin a list by pages. A list of one name is not one of them:
+// isFirstPage picks the requests that begin a list. A list of one name is not one of them:
 // it asks for the version of the store.
 func isFirstPage(r *http.Request) bool {
 	query := r.URL.Query()

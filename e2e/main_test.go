@@ -28,8 +28,8 @@ type cluster struct{ *harness.Cluster }
 var kube = &cluster{}
 
 // bare is shared as well. It has no controllers, so nothing there removes an object whose owner
-// does not exist. Its API server cannot stream a listing, as those before Kubernetes 1.32.
-var bare = lazyCluster{options: controlplane.Options{APIServerArgs: []string{"--feature-gates=WatchList=false"}}}
+// does not exist.
+var bare lazyCluster
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -38,14 +38,8 @@ func TestOneWatchServesBothPipelines(t *testing.T) {
 	watches := g.requests(isWatch)
 	assert.Equal(t, "/api/v1/events", watches[0].URL.Path, "v1 events of the whole cluster")
 	assert.Contains(t, watches[0].Header.Get("Accept"), "application/vnd.kubernetes.protobuf")
-	assert.Equal(t, "true", watches[0].URL.Query().Get("sendInitialEvents"), "it asks for a streaming list")
-	assert.Len(t, g.requests(kube.isList(t)), 1)
-	if kube.streamsLists(t) {
-		assert.Len(t, watches, 1)
-		assert.Empty(t, g.requests(isEventsList), "the watch has the list")
-	} else {
-		assert.Len(t, watches, 2, "one that the API server refuses, and one after the list")
-	}
+	assert.Len(t, g.requests(isFirstPage), 1)
+	assert.Len(t, watches, 1)
 }
 
 // API servers before Kubernetes 1.38 ignore the parameter, like this one.
@@ -102,15 +96,11 @@ func TestNamespacesHaveAWatchEach(t *testing.T) {
 	r.awaitSum(t, 6, withReason("Here"))
 	assert.Empty(t, r.records(about("", "Elsewhere")))
 
-	each := 1
-	if !kube.streamsLists(t) {
-		each = 2 // The API server refuses one that begins with a list.
-	}
 	paths := map[string]int{}
 	for _, watch := range g.requests(isWatch) {
 		paths[watch.URL.Path]++
 	}
-	assert.Equal(t, map[string]int{"/api/v1/namespaces/" + a + "/events": each, "/api/v1/namespaces/" + b + "/events": each}, paths)
+	assert.Equal(t, map[string]int{"/api/v1/namespaces/" + a + "/events": 1, "/api/v1/namespaces/" + b + "/events": 1}, paths)
 }
 
 func TestFilters(t *testing.T) {
@@ -230,10 +220,9 @@ func TestAListingThatBreaksOff(t *testing.T) {
 		"a page is refused because its list is too old": {bare.get(t), func(*gateway) func(http.ResponseWriter, *http.Request) bool {
 			return once(refuse(http.StatusGone, func(r *http.Request) bool { return r.URL.Query().Has("continue") }))
 		}},
-		"a stream breaks": {kube, func(g *gateway) func(http.ResponseWriter, *http.Request) bool {
-			isList := kube.isList(t) // Where the API server does not stream lists, a page breaks.
+		"a page breaks": {kube, func(g *gateway) func(http.ResponseWriter, *http.Request) bool {
 			return once(func(w http.ResponseWriter, r *http.Request) bool {
-				if !isList(r) {
+				if !isFirstPage(r) {
 					return false
 				}
 				r.Header.Del("Accept-Encoding") // Compressed, a page is too small to break within it.
@@ -256,7 +245,7 @@ func TestAListingThatBreaksOff(t *testing.T) {
 			r.await(events, about(ns, "Listed"))
 			r.fence(t, ns)
 			assert.Len(t, r.records(about(ns, "Listed")), events)
-			assert.Greater(t, len(g.requests(test.c.isList(t))), 1, "it was listed again")
+			assert.Greater(t, len(g.requests(isFirstPage)), 1, "it was listed again")
 		})
 	}
 }
@@ -286,12 +275,11 @@ func TestARelistCountsNothingTwice(t *testing.T) {
 	kube.makeEvent(t, ns, withCount(eventOf("Kept", "pod"), 4))
 	r.listed(t, ns)
 
-	resumes := func(r *http.Request) bool { return isWatch(r) && !isStreamedList(r) }
-	g.inject(once(refuse(http.StatusGone, resumes)))
+	g.inject(once(refuse(http.StatusGone, isWatch)))
 	g.cut()
 	r.fence(t, ns)
 	assert.Equal(t, []observation{{4, 4}}, observationsOf(r.records(about(ns, "Kept"))))
-	assert.Len(t, g.requests(kube.isList(t)), 2, "it was listed again")
+	assert.Len(t, g.requests(isFirstPage), 2, "it was listed again")
 }
 
 // TestABrokenConnection: the watch goes on where it was.
@@ -308,7 +296,7 @@ func TestABrokenConnection(t *testing.T) {
 	}
 	r.fence(t, ns)
 	assert.Equal(t, []observation{{1, 1}, {2, 1}, {3, 1}, {4, 1}}, observationsOf(r.records(named(ev.Name))))
-	assert.Len(t, g.requests(kube.isList(t)), 1, "nothing was listed again")
+	assert.Len(t, g.requests(isFirstPage), 1, "nothing was listed again")
 }
 
 // TestAnAPIServerThatFails has a cluster of its own, which it breaks.
@@ -352,7 +340,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		again := &history{t: t, c: c, ns: ns}
 		again.counted(6)
 		r.fence(t, ns)
-		listings := len(g.requests(c.isList(t)))
+		listings := len(g.requests(isFirstPage))
 		g.inject(refuse(http.StatusServiceUnavailable, anyRequest))
 		g.cut()
 
@@ -366,7 +354,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		g.inject(nil)
 		r.fence(t, ns)
 
-		assert.Len(t, g.requests(c.isList(t)), listings+1, "410 Gone makes it list again")
+		assert.Len(t, g.requests(isFirstPage), listings+1, "410 Gone makes it list again")
 		assert.Equal(t, []observation{{2, 2}, {5, 3}, {12, 7}}, observationsOf(r.records(named(h.ev.Name))), "what happened in the gap")
 		assert.Equal(t, []observation{{4, 4}}, observationsOf(r.records(named(fresh.Name))), "what came in the gap")
 		assert.Equal(t, []observation{{3, 3}}, observationsOf(r.records(named(kept.Name))), "what is as it was")

@@ -4,7 +4,6 @@ package resolver
 
 import (
 	"encoding/hex"
-	"hash/maphash"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/large"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -55,17 +53,15 @@ type objectKey struct {
 	name string
 }
 
-// uidKey identifies one object for all time. The same object may be served as several kinds.
-type uidKey struct {
-	kind unique.Handle[schema.GroupKind]
-	uid  types.UID
-	// mirror is where the mirror of a static pod is, if the UID is that of the static pod. Any user
-	// may write this UID, so it means nothing elsewhere.
-	mirror objectKey
+// target is an object that can be requested; without a name, a list.
+type target struct {
+	kind *kinds.Kind
+	key  objectKey
 }
 
-// failureKey identifies what was looked up and not found.
-type failureKey struct {
+// lookupKey identifies what was looked up: the object with the UID; with an empty UID, whatever object
+// has the name.
+type lookupKey struct {
 	objectKey
 	uid types.UID
 }
@@ -83,26 +79,11 @@ type answer struct {
 // entry is one object in the cache.
 type entry struct {
 	Object
-	collection collection
-
-	newer, staler *entry // neighbours in the order of last use
+	key objectKey
 
 	checkedAt time.Duration // when the request was sent that brought this result
 	usedAt    time.Duration
 	failure   Resolution // of the last lookup; empty if it found the object
-	unused    bool       // in a list, and not needed since
-}
-
-// hadNoAnswer reports whether the last lookup of the entry has shown nothing about the object. An
-// answer that comes later is newer than what the entry has.
-func (e *entry) hadNoAnswer() bool { return e.failure != "" && e.failure != NotFound }
-
-func (e *entry) key() objectKey { return objectKey{e.collection, e.Name} }
-
-// uidKeys returns the keys of the object's UID, and of the static pod's that it mirrors.
-func (e *entry) uidKeys() [2]uidKey {
-	kind := e.collection.kind
-	return [2]uidKey{{kind: kind, uid: e.UID}, {kind, e.mirrored, e.key()}}
 }
 
 // failed is a failed lookup of an object of which nothing is known.
@@ -113,44 +94,46 @@ type failed struct {
 }
 
 // cache holds a bounded number of objects, few of which are large, and of failed lookups. It may be
-// used concurrently. It has its own order of use. With golang-lru, an object would take a fifth
-// more memory.
+// used concurrently.
 type cache struct {
-	size int
-	ttl  time.Duration
-	now  func() time.Duration
+	ttl time.Duration
+	now func() time.Duration
 
 	// mu guards everything below. Of an entry, it guards everything except Object.
 	mu       sync.Mutex
-	newest   index[objectKey] // the objects that had the names last
-	byUID    index[uidKey]
-	count    int
-	order    entry // a ring: newer is the least, staler the most recently used
+	objects  *simplelru.LRU[lookupKey, *entry] // the mirror of a static pod has a second key, with the static pod's UID
+	newest   map[objectKey]*entry              // the objects that had the names last
 	large    *large.Objects[*entry]
-	failures *simplelru.LRU[failureKey, failed]
-	// needed is how many objects were needed that requests had brought. Each list has others, too.
-	needed int
+	failures *simplelru.LRU[lookupKey, failed]
 }
 
 func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
 	c := &cache{
-		size: size, ttl: ttl, now: now,
-		newest: newIndex[objectKey](), byUID: newIndex[uidKey](),
-		failures: newLRU[failureKey, failed](min(size, maxFailures)), large: large.New[*entry](),
+		ttl: ttl, now: now, newest: make(map[objectKey]*entry), large: large.New[*entry](),
+		failures: newLRU[lookupKey, failed](min(size, maxFailures), nil),
 	}
-	c.order.newer, c.order.staler = &c.order, &c.order
+	c.objects = newLRU(size, c.removedLocked)
 	return c
 }
 
 // newLRU returns a map that holds at most size entries and drops the least recently used ones. It
-// does not lock. Callers that need an age store it in the value: golang-lru's expirable cache
-// starts a goroutine that never ends, and has a clock of its own.
-func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
-	entries, err := simplelru.NewLRU[K, V](size, nil)
+// does not lock. It calls removed with each entry that it drops; nil: nothing. Callers that need an
+// age store it in the value: golang-lru's expirable cache starts a goroutine that never ends, and has
+// a clock of its own.
+func newLRU[K comparable, V any](size int, removed func(K, V)) *simplelru.LRU[K, V] {
+	entries, err := simplelru.NewLRU(size, removed)
 	if err != nil {
 		panic(err) // The size is not positive.
 	}
 	return entries
+}
+
+// removedLocked is called when objects has dropped an entry.
+func (c *cache) removedLocked(_ lookupKey, e *entry) {
+	if c.newest[e.key] == e {
+		delete(c.newest, e.key)
+	}
+	c.large.Remove(e)
 }
 
 // find returns what needs no request: an object or a failure that is known and not too old. An
@@ -165,7 +148,7 @@ func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 		c.useLocked(e)
 		return answer{object: &e.Object}, true
 	}
-	last, known := c.failures.Get(failureKey{key, uid})
+	last, known := c.failures.Get(lookupKey{key, uid})
 	if !known || c.now() >= last.until {
 		return answer{}, false
 	}
@@ -195,30 +178,26 @@ func (c *cache) stored(kind unique.Handle[schema.GroupKind], namespace, name str
 }
 
 // store caches an object that a request found, and returns it. requestedAt is when the request was
-// sent. isListed is set if the request was not for this object alone.
-func (c *cache) store(key objectKey, found Object, requestedAt time.Duration, isListed bool) *Object {
+// sent.
+func (c *cache) store(key objectKey, found Object, requestedAt time.Duration) *Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.entryLocked(key, found.UID)
-	if known != nil && known.UID != found.UID {
-		known = nil // An object without a UID is new: an aggregated API server has computed it.
-	}
-	if known != nil && known.checkedAt > requestedAt && !known.hadNoAnswer() {
-		reached.State("the answer to an older request comes late")
-		// The reply to an older request came late.
-		return &known.Object
-	}
 	for _, uid := range []types.UID{found.UID, found.mirrored, ""} {
-		c.failures.Remove(failureKey{key, uid})
+		c.failures.Remove(lookupKey{key, uid})
 	}
-	if known != nil {
-		c.removeLocked(known)
+	e := &entry{Object: found, key: key, checkedAt: requestedAt, usedAt: c.now()}
+	last := c.newest[key]
+	c.putLocked(lookupKey{key, e.UID}, e)
+	if e.mirrored != "" {
+		c.putLocked(lookupKey{key, e.mirrored}, e)
 	}
-	e := &entry{Object: found, collection: key.collection, checkedAt: requestedAt, usedAt: c.now(), unused: isListed}
-	if !isListed {
-		c.needed++
+	if last == nil || last.UID == e.UID || last.checkedAt <= e.checkedAt { // Else a page of an old list comes late.
+		c.newest[key] = e
 	}
-	c.addLocked(e)
+	c.large.Add(e, e.Labels, e.Annotations)
+	for oldest, ok := c.large.Excess(); ok; oldest, ok = c.large.Excess() {
+		c.removeLocked(oldest)
+	}
 	return &e.Object
 }
 
@@ -240,16 +219,16 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 		return answer{object: &e.Object}
 	}
 	if remember {
-		ttl := c.failureTTLLocked(failureKey{key, uid}, failure)
+		ttl := c.failureTTLLocked(lookupKey{key, uid}, failure)
 		key.name = strings.Clone(key.name)
 		uid = types.UID(strings.Clone(string(uid)))
-		c.failures.Add(failureKey{key, uid}, failed{failure, c.now() + ttl, ttl})
+		c.failures.Add(lookupKey{key, uid}, failed{failure, c.now() + ttl, ttl})
 	}
 	return answer{failure: failure}
 }
 
 // failureTTLLocked returns how long a failure is cached of an object of which nothing is known.
-func (c *cache) failureTTLLocked(key failureKey, failure Resolution) time.Duration {
+func (c *cache) failureTTLLocked(key lookupKey, failure Resolution) time.Duration {
 	if failure != NotFound || key.kind != coreNode && !isStaticPod(key) {
 		return failureTTL(failure)
 	}
@@ -266,7 +245,7 @@ func (c *cache) failureTTLLocked(key failureKey, failure Resolution) time.Durati
 
 // isStaticPod reports whether a kubelet's event refers to a static pod: its UID is a hash in
 // hexadecimal digits, and no UUID.
-func isStaticPod(key failureKey) bool {
+func isStaticPod(key lookupKey) bool {
 	if key.kind != corePod || len(key.uid) != staticUIDLength {
 		return false
 	}
@@ -274,26 +253,10 @@ func isStaticPod(key failureKey) bool {
 	return err == nil
 }
 
-// use notes that an object that a list has brought is needed.
-func (c *cache) use(key objectKey, uid types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.entryLocked(key, uid); e != nil {
-		c.useLocked(e)
-	}
-}
-
-// neededObjects returns how many of the objects that requests have brought were needed.
-func (c *cache) neededObjects() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.needed
-}
-
 func (c *cache) len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.count
+	return c.objects.Len()
 }
 
 // maxAge returns how long the result of a lookup is valid.
@@ -317,93 +280,29 @@ func failureTTL(failure Resolution) time.Duration {
 // entryLocked returns the entry of the object with the UID; with an empty UID, the entry of the
 // newest object of the name; nil if there is none.
 func (c *cache) entryLocked(key objectKey, uid types.UID) *entry {
-	e := c.byUID.get(uidKey{kind: key.kind, uid: uid})
-	switch {
-	case uid == "":
-		e = c.newest.get(key)
-	case e == nil:
-		e = c.byUID.get(uidKey{key.kind, uid, key})
+	if uid == "" {
+		return c.newest[key]
 	}
-	if e != nil && e.key() == key && e.hasUID(uid) {
-		return e
-	}
-	return nil
+	e, _ := c.objects.Peek(lookupKey{key, uid})
+	return e
 }
 
-// addLocked adds an entry and makes room for it.
-func (c *cache) addLocked(e *entry) {
-	for c.count >= c.size {
-		c.removeLocked(c.order.newer)
-	}
-	if last := c.newest.get(e.key()); last == nil || last.checkedAt <= e.checkedAt {
-		c.newest.put(e.key(), e)
-	}
-	for _, key := range e.uidKeys() {
-		if key.uid != "" {
-			c.byUID.put(key, e)
-		}
-	}
-	c.pushLocked(e)
-	c.count++
-	c.large.Add(e, e.Labels, e.Annotations)
-	for oldest, ok := c.large.Excess(); ok; oldest, ok = c.large.Excess() {
-		c.removeLocked(oldest)
-	}
+// putLocked adds an entry, or replaces the one that has the key.
+func (c *cache) putLocked(key lookupKey, e *entry) {
+	c.objects.Remove(key)
+	c.objects.Add(key, e)
 }
 
 func (c *cache) removeLocked(e *entry) {
-	c.newest.remove(e.key(), e)
-	for _, key := range e.uidKeys() {
-		c.byUID.remove(key, e)
+	c.objects.Remove(lookupKey{e.key, e.UID})
+	if e.mirrored != "" {
+		c.objects.Remove(lookupKey{e.key, e.mirrored})
 	}
-	c.pullLocked(e)
-	c.count--
-	c.large.Remove(e)
 }
 
 // useLocked marks the entry as used now.
 func (c *cache) useLocked(e *entry) {
-	if e.unused {
-		e.unused = false
-		c.needed++
-	}
 	e.usedAt = c.now()
-	c.pullLocked(e)
-	c.pushLocked(e)
+	c.objects.Get(lookupKey{e.key, e.UID})
 	c.large.Use(e)
-}
-
-// pushLocked makes the entry the most recently used one.
-func (c *cache) pushLocked(e *entry) {
-	e.staler = c.order.staler
-	e.newer = &c.order
-	e.staler.newer, e.newer.staler = e, e
-}
-
-// pullLocked removes the entry from the order of use. It clears the links, so that a chain with the
-// entry's object keeps no other entry alive.
-func (c *cache) pullLocked(e *entry) {
-	e.staler.newer, e.newer.staler = e.newer, e.staler
-	e.staler, e.newer = nil, nil
-}
-
-// index finds entries by the hash of a key. It takes half the memory of a map with the key itself,
-// which the entry has anyway. If two keys have the same hash, it forgets the first: its object is
-// then looked up again. Callers check that an entry has the key.
-type index[K comparable] struct {
-	seed    maphash.Seed
-	entries map[uint64]*entry
-}
-
-func newIndex[K comparable]() index[K] {
-	return index[K]{seed: maphash.MakeSeed(), entries: make(map[uint64]*entry)}
-}
-
-func (i index[K]) get(key K) *entry    { return i.entries[maphash.Comparable(i.seed, key)] }
-func (i index[K]) put(key K, e *entry) { i.entries[maphash.Comparable(i.seed, key)] = e }
-
-func (i index[K]) remove(key K, e *entry) {
-	if hash := maphash.Comparable(i.seed, key); i.entries[hash] == e {
-		delete(i.entries, hash)
-	}
 }

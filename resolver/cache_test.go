@@ -23,8 +23,8 @@ import (
 
 var podKind = &kinds.Kind{Name: unique.Make(schema.GroupKind{Kind: "Pod"}), APIVersion: "v1", Namespaced: true}
 
-// TestCacheHoldsTogether changes the cache at random and checks that its views (by name, by UID, by
-// use, by count) hold the same entries.
+// TestCacheHoldsTogether changes the cache at random and checks that its views (by name, by UID) hold
+// the same entries.
 func TestCacheHoldsTogether(t *testing.T) {
 	const size, names, uids = 20, 10, 5
 	random := rand.New(rand.NewPCG(1, 2))
@@ -47,34 +47,28 @@ func TestCacheHoldsTogether(t *testing.T) {
 			if uid == "" {
 				continue // Every existing object has a UID.
 			}
-			stored := c.store(key, Object{Kind: "Pod", Name: key.name, UID: uid}, now-time.Duration(random.IntN(int(3*time.Second))), random.IntN(2) == 0)
+			stored := c.store(key, Object{Kind: "Pod", Name: key.name, UID: uid}, now-time.Duration(random.IntN(int(3*time.Second))))
 			found, known := c.find(key, uid)
 			require.True(t, known)
 			require.Same(t, stored, found.object)
 		}
-		requireTogether(t, c)
+		requireTogether(t, c, size)
 	}
 }
 
-func requireTogether(t *testing.T, c *cache) {
-	require.LessOrEqual(t, c.count, c.size)
-	byUse := make(map[*entry]bool)
-	for r := c.order.staler; r != &c.order; r = r.staler {
-		require.Same(t, r, r.newer.staler)
-		byUse[r] = true
-	}
-	require.Len(t, byUse, c.count)
-	for e := range byUse {
-		require.Same(t, e, c.byUID.get(uidKey{kind: e.collection.kind, uid: e.UID}))
-		newest := c.newest.get(e.key())
+func requireTogether(t *testing.T, c *cache, size int) {
+	for _, key := range c.objects.Keys() {
+		e, _ := c.objects.Peek(key)
+		require.Equal(t, lookupKey{e.key, e.UID}, key)
+		newest := c.newest[e.key]
 		require.True(t, newest == nil || newest.failure != "" || e.failure != "" || newest.checkedAt >= e.checkedAt, "the newest is the one checked last")
 	}
-	for _, e := range c.newest.entries {
-		require.True(t, byUse[e])
-		require.Same(t, e, c.newest.get(e.key()))
+	for key, e := range c.newest {
+		held, isHeld := c.objects.Peek(lookupKey{key, e.UID})
+		require.True(t, isHeld)
+		require.Same(t, e, held)
 	}
-	require.Len(t, c.byUID.entries, c.count)
-	require.LessOrEqual(t, c.failures.Len(), c.size)
+	require.LessOrEqual(t, c.failures.Len(), size)
 }
 
 // Anybody who may write Events may name any number of objects that do not exist, in long texts.
@@ -112,7 +106,7 @@ func filledCache(objects int) *cache {
 	f := &fetcher{cache: c, trimmer: &trimmer{keys: text.Keys{Label: keep}, sets: newStringSets()}}
 	for i := range objects {
 		meta := podMetadata(i)
-		f.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0, false)
+		f.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0)
 	}
 	return c
 }

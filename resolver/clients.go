@@ -3,21 +3,17 @@
 package resolver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
@@ -42,18 +38,18 @@ func newClients(restConfig *rest.Config) (*clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	noted := *httpClient
-	noted.Transport = &transport{next: httpClient.Transport}
-	metadataClient, err := metadata.NewForConfigAndClient(config, &noted)
+	client := *httpClient
+	client.Transport = &transport{next: httpClient.Transport}
+	metadataClient, err := metadata.NewForConfigAndClient(config, &client)
 	if err != nil {
 		return nil, err
 	}
-	base, err := rest.UnversionedRESTClientForConfigAndClient(config, &noted)
+	base, err := rest.UnversionedRESTClientForConfigAndClient(config, &client)
 	if err != nil {
 		return nil, err
 	}
 	url := func(path string) string { return base.Get().AbsPath(path).URL().String() }
-	return &clients{http: &noted, metadata: metadataClient, url: url}, nil
+	return &clients{http: &client, metadata: metadataClient, url: url}, nil
 }
 
 // resource returns the client for objects of the kind in the collection.
@@ -74,17 +70,11 @@ func (c *clients) catalogue(cfg kinds.Config) *kinds.Catalogue {
 // close closes the idle connections.
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-// minRetryAfter and maxRetryAfter are the limits of Retry-After, in seconds. No failure is
-// remembered for longer than the latter.
-const (
-	minRetryAfter = 1
-	maxRetryAfter = 60
-)
+// maxAnswer bounds the bytes of an answer: a server or a proxy may ignore the limit of a page. The
+// first page of the largest objects, with 256 KiB of annotations each, has less.
+const maxAnswer = 32 << 20
 
-// transport takes the header Retry-After out of answers and notes it in the request's context. With
-// the header, client-go would wait itself, and hold its request slot meanwhile.
-//
-// It also asks API servers to leave managedFields out of metadata, where they are most of it
+// transport asks API servers to leave managedFields out of metadata, where they are most of it
 // (KEP-5958, from Kubernetes 1.38). Older servers ignore this.
 type transport struct{ next http.RoundTripper }
 
@@ -94,16 +84,10 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		request.Header.Set("Accept", withoutManagedFields(accept))
 	}
 	response, err := t.next.RoundTrip(request)
-	if err != nil {
-		return response, err
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
 	}
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		response.Header.Del("Retry-After")
-		if note, ok := request.Context().Value(retryAfterKey{}).(*time.Duration); ok {
-			*note = time.Duration(min(max(seconds, minRetryAfter), maxRetryAfter)) * time.Second
-		}
-	}
-	return response, nil
+	return response, err
 }
 
 // WrappedRoundTripper lets idle connections be closed.
@@ -123,28 +107,6 @@ func withoutManagedFields(accept string) string {
 		}
 	}
 	return strings.Join(append(preferred, types...), ",")
-}
-
-// retryAfterKey is the key of a *time.Duration in a request's context.
-type retryAfterKey struct{}
-
-// noteRetryAfter returns a context for a request that notes when the API server asks to repeat it;
-// 0 if it does not.
-func noteRetryAfter(ctx context.Context) (context.Context, *time.Duration) {
-	note := new(time.Duration)
-	return context.WithValue(ctx, retryAfterKey{}, note), note
-}
-
-// rateLimiterOf returns the rate limiter that client-go would create for the config; nil: there is
-// no limit.
-func rateLimiterOf(config *rest.Config) flowcontrol.RateLimiter {
-	if config.RateLimiter != nil {
-		return config.RateLimiter
-	}
-	if config.QPS < 0 {
-		return nil
-	}
-	return flowcontrol.NewTokenBucketRateLimiter(cmp.Or(config.QPS, rest.DefaultQPS), cmp.Or(config.Burst, rest.DefaultBurst))
 }
 
 // failureOf returns what a request's error means for the requested object; empty for no error.

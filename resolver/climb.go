@@ -25,7 +25,7 @@ const usualLength = 4
 // climb follows one chain from the requested object to its end.
 type climb struct {
 	cache    *cache
-	flights  *flights
+	loader   *loader
 	maxDepth int
 	// ctx ends the waiting; nil: the climb never waits. What it needs a request for is Unavailable.
 	ctx context.Context
@@ -123,7 +123,7 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 // candidates returns the kinds that the reference may mean, or why there are none.
 func (c *climb) candidates(ref Reference) ([]*kinds.Kind, error) {
 	for {
-		found, ok, err := c.flights.kindsOf(ref)
+		found, ok, err := c.loader.catalogue.Find(ref.APIVersion, ref.Kind)
 		switch {
 		case ok:
 			return found, err
@@ -131,7 +131,7 @@ func (c *climb) candidates(ref Reference) ([]*kinds.Kind, error) {
 			c.isCold = true
 			return nil, nil
 		}
-		if err := c.flights.awaitKinds(c.ctx, ref); err != nil {
+		if err := c.loader.awaitKinds(c.ctx, ref); err != nil {
 			return nil, err
 		}
 	}
@@ -194,7 +194,7 @@ func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) answer {
 		s.climb.isCold = true
 		return answer{failure: Unavailable}
 	}
-	return s.climb.flights.await(s.climb.ctx, target{k, key}, uid, len(s.climb.objects))
+	return s.climb.loader.load(s.climb.ctx, target{k, key}, uid)
 }
 
 // withoutKind returns what is known of the object while its kind cannot be looked up.

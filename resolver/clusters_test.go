@@ -57,7 +57,7 @@ func TestAnyNumberOfNamespaces(t *testing.T) {
 		"10 namespaces, near":                               {10, 10, time.Millisecond, 100},
 		"1,000 namespaces, near":                            {1000, 10, time.Millisecond, 100},
 		"1,000 namespaces, 50 ms away":                      {1000, 10, 50 * time.Millisecond, 100},
-		"1,000 namespaces, 50 ms away, all at once":         {1000, 10, 50 * time.Millisecond, 10_000},
+		"1,000 namespaces, 50 ms away, full batches":        {1000, 10, 50 * time.Millisecond, 500},
 		"1,000 namespaces, 50 ms away, one event of each":   {1000, 1, 50 * time.Millisecond, 1000},
 		"1,000 namespaces, 50 ms away, one event at a time": {1000, 2, 50 * time.Millisecond, 1},
 	} {
@@ -88,7 +88,7 @@ func TestAnyNumberOfNamespaces(t *testing.T) {
 
 // A list of 20,000 pods takes 40 pages of 50 ms, as long as callers wait.
 func TestALargeNamespace(t *testing.T) {
-	for name, needed := range map[string]int{"a few": 10, "many": 1000, "most": 15_000} {
+	for name, needed := range map[string]int{"a few": 10, "a full batch": 500} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := apitest.NewObjectsInMemory()
@@ -112,7 +112,7 @@ func TestAListForLaterHoldsNobodyUp(t *testing.T) {
 		api.Delay = 300 * time.Millisecond
 		pods := crowd(api, "shop", 5000)
 		r := inMemory(t, api, resolver.Config{})
-		for i := range 700 {
+		for i := range 1100 {
 			last := len(pods) - i
 			requireComplete(t, r.Resolve(t.Context(), pods[last-1:last]))
 		}
@@ -290,7 +290,7 @@ func countThings(api *apitest.Objects) (n int) {
 	return n
 }
 
-func TestRetryAfterIsObeyedWithoutASlot(t *testing.T) {
+func TestRetryAfterIsObeyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		api.Delay = time.Millisecond
@@ -308,30 +308,5 @@ func TestRetryAfterIsObeyedWithoutASlot(t *testing.T) {
 		require.Less(t, time.Since(begun), 500*time.Millisecond)
 		requireComplete(t, <-done)
 		require.GreaterOrEqual(t, time.Since(begun), time.Second)
-	})
-}
-
-// The climbs that have progressed furthest have waited longest.
-func TestTheClimbsThatHaveProgressedFurthestFinishFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := apitest.NewObjectsInMemory()
-		api.Delay = 100 * time.Millisecond
-		var pods []resolver.Reference
-		for i := range 100 { // Each Deployment is in a namespace of its own, and nothing may be listed.
-			pods = append(pods, crowd(api, fmt.Sprint("n", i), 1)...)
-			for _, in := range []string{"/api/v1/namespaces/n%d/pods?list", "/apis/apps/v1/namespaces/n%d/replicasets?list", "/apis/apps/v1/namespaces/n%d/deployments?list"} {
-				api.Fail(fmt.Sprintf(in, i), apitest.Fault{Status: http.StatusForbidden})
-			}
-		}
-		r, err := resolver.New(&rest.Config{Host: "http://api", QPS: 100, Burst: 1, Transport: api}, resolver.Config{Namespaces: []string{"n0"}})
-		require.NoError(t, err)
-		defer r.Close()
-		complete := 0
-		for _, chain := range r.Resolve(t.Context(), pods) {
-			if chain.Resolution == resolver.Complete {
-				complete++
-			}
-		}
-		require.Greater(t, complete, 30, "of about 170 requests in 2 s, three for each chain")
 	})
 }

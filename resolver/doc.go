@@ -23,35 +23,34 @@
 //
 // # How it works
 //
-// Each chain is a climb: straight-line code that finds one object after the other, in a goroutine
-// of its own if it needs requests. A climb that needs an object waits. When all climbs wait (those
-// of other calls, too), what they want is requested as one wave, each object in the cheapest way:
-// by itself, or in a list of its namespace or of the whole cluster. A list is read if, all in all,
-// at most about five objects are then read for each one that callers need. If its size is not
-// known, a short first page shows it. Each page answers the climbs that want its objects.
+// Each chain is a climb: straight-line code that finds one object after the other, in a goroutine of
+// its own if it needs requests. A climb that needs an object waits. The loader collects for 2 ms what
+// climbs (those of other calls, too) wait for, and requests each object once: by itself, or in a list
+// of its namespace or of the whole cluster. A list is read if it has at most five objects for each
+// one that is needed. A short first page shows its size. Each page answers the climbs that want its
+// objects.
 //
 //	resolver.go   Resolve: climbs that need no request, and the goroutines of the others
 //	climb.go      one chain, object by object
 //	chain.go      references, objects and chains, as callers see them
+//	config.go     the limits, and what observes the requests
 //
-//	flights.go    what climbs wait for, and the requests that bring it
-//	scope.go      the planner: the cheapest way to request it
-//	watch.go      new objects, while there are many
+//	loader.go     what climbs wait for, and the requests that bring it
+//	plan.go       which lists are worth being read
 //
 //	fetch.go      one request after the other, and what is kept of an object
-//	limiter.go    how many requests are in flight, and which of those that wait goes first
-//	circuit.go    kinds whose requests hang or fail
+//	limiter.go    how many requests are in flight
+//	breaker.go    kinds whose requests hang or fail
 //	clients.go    the API server's clients, and what their errors mean
 //
 //	cache.go      objects and failed lookups
-//	stored.go     objects that outlive the process
+//	background.go requests that outlive their callers
 //
 //	internal/kinds    which kinds are served, by the names that references use
 //
-// Four types have a lock: flights, watcher, limiter and circuits, in addition to the cache. Each
-// lock guards the fields of its own file. Files share only plain values: references, keys, objects and
-// answers. The planner has no lock. It is used under that of
-// flights, sends nothing, and has no clock.
+// Three types have a lock: loader, limiter and breakers, in addition to the cache. Each lock guards
+// the fields of its own file. Files share only plain values: references, keys, objects and answers.
+// The planner has no lock. It is used under that of the loader, sends nothing, and has no clock.
 //
 // # Callers that need no owners
 //

@@ -15,9 +15,9 @@ import (
 
 // answers is a very small API server: a pod that a ReplicaSet owns.
 var answers = map[string]string{
-	"/api": `{"items": [{"versions": [{"version": "v1", "resources": [
+	"/api": `{"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [
 		{"resource": "pods", "responseKind": {"kind": "Pod"}, "scope": "Namespaced", "verbs": ["get", "list"]}]}]}]}`,
-	"/apis": `{"items": [{"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": [
+	"/apis": `{"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": [
 		{"resource": "replicasets", "responseKind": {"kind": "ReplicaSet"}, "scope": "Namespaced", "verbs": ["get", "list"]}]}]}]}`,
 
 	"/api/v1/namespaces/shop/pods/fe-1-a": `{

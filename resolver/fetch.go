@@ -19,239 +19,159 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/large"
 	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
-const (
-	// requestTimeout is the maximum duration of one request. A request without callers continues in
-	// the background and keeps its slot.
-	requestTimeout = 10 * time.Second
-	// urgent is the level of requests that show whether a kind hangs. No climb has such a level.
-	urgent = 1 << 30
-)
+// requestTimeout is the maximum duration of one request. A request without callers continues in the
+// background and keeps its slot.
+const requestTimeout = 10 * time.Second
 
-// errNotSent is the error of a request that no caller needed any more before the resolver could
-// send it.
+// errNotSent is the error of a request that could not be sent while callers needed it.
 var errNotSent = errors.New("not sent: no longer needed")
 
-// target is an object that can be requested.
-type target struct {
-	kind *kinds.Kind
-	key  objectKey
-}
-
-// fetcher sends requests, as the limiter and the circuits permit, and puts what they bring into
-// the cache.
+// fetcher sends requests, as the limiter permits, tells the breakers how they end, and puts what they
+// bring into the cache.
 type fetcher struct {
 	clients    *clients
 	limiter    *limiter
-	circuits   *circuits
+	breakers   *breakers
 	cache      *cache
 	trimmer    *trimmer
 	observer   Observer
 	background *background
 	now        func() time.Duration
-	timeout    time.Duration // how long callers wait
 }
 
 // newFetcher returns a fetcher. It calls opened when it gives up a kind that hangs or fails.
-func newFetcher(b *background, clients *clients, c *cache, rate flowcontrol.RateLimiter, cfg Config, now func() time.Duration,
+func newFetcher(b *background, clients *clients, c *cache, limiter *limiter, cfg Config, now func() time.Duration,
 	opened func(unique.Handle[schema.GroupKind], Resolution),
 ) *fetcher {
 	f := &fetcher{
-		clients: clients, cache: c, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
-		limiter: newLimiter(cfg.Concurrency, rate),
+		clients: clients, cache: c, observer: cfg.Observer, background: b, now: now, limiter: limiter,
 		trimmer: &trimmer{keys: text.Keys{Label: cfg.KeepLabel, Annotation: cfg.KeepAnnotation, First: cfg.KeepFirst}, sets: newStringSets()},
 	}
-	f.circuits = &circuits{
-		background: b, timeout: cfg.LookupTimeout, reread: f.reread, opened: opened,
-		kinds: make(map[unique.Handle[schema.GroupKind]]*circuit),
+	f.breakers = &breakers{
+		background: b, timeout: cfg.LookupTimeout, probe: f.probe, opened: opened,
+		kinds: make(map[unique.Handle[schema.GroupKind]]*breaker),
 	}
 	return f
 }
 
-// request is a request for an object or a list. A list has a target without a name.
-type request struct {
-	target
-	level    int
-	isNeeded func() bool // when it is about to be sent; nil: it is
-	send     func(context.Context) error
-	// isConsistent is set if the watch cache may not answer.
-	isConsistent bool
+// need is who needs a request.
+type need struct {
+	ctx context.Context // the request is not sent after its end; once sent, it ends at its timeout or at Close
+	// isThere is called when the request is about to be sent. It reports whether it is still needed.
+	isThere func() bool
 }
 
-func (r *request) isList() bool { return r.key.name == "" }
-
-// send sends a request as soon as the limits permit, if it is still needed then. Once sent, it ends
-// at its timeout or at Close. If the API server asks to repeat it later (Retry-After), it waits
-// without a slot.
-func (f *fetcher) send(r *request) error {
-	kind := r.kind.Name
-	for waited := time.Duration(0); ; {
-		if !f.limiter.acquire(f.background.context(), kind, r.level) {
-			return errNotSent
-		}
-		if r.isNeeded != nil && !r.isNeeded() {
-			f.limiter.release(kind, false)
-			return errNotSent
-		}
-		after, err := f.sendNow(r, waited)
-		f.limiter.release(kind, true)
-		if after <= 0 || err == nil {
-			return err
-		}
-		f.limiter.pause(kind, after)
-		waited += after
+// send sends a request as soon as the limits permit, if it is still needed then.
+func (f *fetcher) send(n need, t target, isConsistent bool, request func(context.Context) error) error {
+	release, err := f.limiter.acquire(n.ctx, t.kind.Name)
+	if err != nil {
+		return errNotSent
 	}
+	defer release()
+	if !n.isThere() {
+		return errNotSent
+	}
+	return f.sendNow(t, isConsistent, request)
 }
 
-// sendNow sends a request and tells the circuit how it ended. A list shows nothing about single
-// reads. If the API server wants it later than callers wait, it counts as one that fails.
-func (f *fetcher) sendNow(r *request, waited time.Duration) (after time.Duration, err error) {
-	if r.isList() {
-		return f.do(r.send)
+// sendNow sends a request and tells the breaker how it has ended. That the watch cache does not have
+// an object shows nothing. Neither does a list that fails: single reads may work.
+func (f *fetcher) sendNow(t target, isConsistent bool, request func(context.Context) error) error {
+	ended := f.breakers.sent(t)
+	err := f.do(request)
+	failure := failureOf(err)
+	hasFailed := failure == Timeout || failure == Unavailable
+	isList := t.key.name == ""
+	switch {
+	case hasFailed && isList:
+		ended(false, "")
+	case hasFailed:
+		ended(false, failure)
+	default:
+		ended(failure != NotFound || isConsistent, "")
 	}
-	sentAt := f.circuits.begin(r.target)
-	after, err = f.do(r.send)
-	var o outcome
-	switch failure := failureOf(err); {
-	case after > 0 && err != nil:
-		if waited+after >= f.timeout {
-			o.failure = Unavailable
-		}
-	case failure == Timeout || failure == Unavailable:
-		o.failure = failure
-	default: // That the watch cache does not have an object shows nothing.
-		o.works = failure != NotFound || r.isConsistent
-	}
-	f.circuits.end(r.target, sentAt, o)
-	return after, err
+	return err
 }
 
-// sendUnlimited sends a request for a discovery document. It needs no slot.
-func (f *fetcher) sendUnlimited(request func(context.Context) error) error {
-	for {
-		after, err := f.do(request)
-		if after <= 0 || err == nil {
-			return err
-		}
-		select {
-		case <-time.After(after):
-		case <-f.background.context().Done():
-			return err
-		}
-	}
-}
-
-// do sends a request. after is when the API server asks to repeat it; 0 if it does not.
-func (f *fetcher) do(request func(context.Context) error) (after time.Duration, err error) {
+// do sends a request that no limit counts, as discovery does. client-go repeats it if the API server
+// asks for this (Retry-After).
+func (f *fetcher) do(request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(f.background.context(), requestTimeout)
 	defer cancel()
-	ctx, retryAfter := noteRetryAfter(ctx)
 	sentAt := time.Now()
-	err = request(ctx)
+	err := request(ctx)
 	// A request that Close ended says nothing about the API server.
 	if f.observer != nil && !f.background.isClosed() {
 		f.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), time.Since(sentAt))
 	}
-	return *retryAfter, err
-}
-
-// refuses returns the failure of lookups that are not worth waiting for; empty if they are. A
-// request that the API server does not want before the caller's time is up is not worth waiting
-// for either.
-func (f *fetcher) refuses(t target) Resolution {
-	if failure := f.circuits.refuses(t); failure != "" {
-		return failure
-	}
-	if f.limiter.pausedFor(t.kind.Name) > f.timeout {
-		return Unavailable
-	}
-	return ""
+	return err
 }
 
 // readResult is the object that a read found, or the error of its last request.
 type readResult struct {
-	object  *Object
-	version string // the object's resource version
-	err     error
+	object *Object
+	err    error
 	// isConsistent is set if the watch cache could not answer.
 	isConsistent bool
 }
 
-// read reads one object. If an answer from the API server's watch cache is allowed and is not the
-// object with the UID, it sends a consistent request: only this proves that an object does not
-// exist, or is another one. isNeeded is called when a request is about to be sent.
-func (f *fetcher) read(t target, uid types.UID, level int, fromCache bool, isNeeded func() bool) readResult {
-	if fromCache {
-		found := f.readOnce(t, level, metav1.GetOptions{ResourceVersion: "0"}, isNeeded)
+// read reads one object. If the UID is known, the API server's watch cache may have it: most objects
+// are older than their events. If it does not, read sends a consistent request: only this proves that
+// an object does not exist, or is another one.
+func (f *fetcher) read(n need, t target, uid types.UID) readResult {
+	if uid != "" {
+		found := f.readOnce(n, t, metav1.GetOptions{ResourceVersion: "0"})
 		if isAboutPath(found.err) || found.err != nil && failureOf(found.err) != NotFound ||
 			found.object != nil && found.object.hasUID(uid) {
 			return found
 		}
 	}
-	return f.readOnce(t, level, metav1.GetOptions{}, isNeeded)
+	return f.readOnce(n, t, metav1.GetOptions{})
 }
 
-func (f *fetcher) readOnce(t target, level int, options metav1.GetOptions, isNeeded func() bool) (result readResult) {
+func (f *fetcher) readOnce(n need, t target, options metav1.GetOptions) (result readResult) {
 	result.isConsistent = options.ResourceVersion == ""
-	result.err = f.send(&request{
-		target: t, level: level, isConsistent: result.isConsistent, isNeeded: isNeeded,
-		send: func(ctx context.Context) error {
-			requestedAt := f.now()
-			meta, err := f.clients.resource(t.kind, t.key.collection).Get(ctx, t.key.name, options)
-			if err == nil {
-				result.object = f.store(t.kind, t.key.collection, meta, requestedAt, false)
-				result.version = meta.ResourceVersion
-			}
-			return err
-		},
+	result.err = f.send(n, t, result.isConsistent, func(ctx context.Context) error {
+		requestedAt := f.now()
+		meta, err := f.clients.resource(t.kind, t.key.collection).Get(ctx, t.key.name, options)
+		if err == nil {
+			result.object = f.store(t.kind, t.key.collection, meta, requestedAt)
+		}
+		return err
 	})
 	return result
 }
 
-// reread reads an object to see whether it is answered.
-func (f *fetcher) reread(t target) {
-	_ = f.send(&request{
-		target: t, level: urgent, isConsistent: true,
-		send: func(ctx context.Context) error {
-			_, err := f.clients.resource(t.kind, t.key.collection).Get(ctx, t.key.name, metav1.GetOptions{})
-			return err
-		},
+// probe reads an object to see whether its kind is answered.
+func (f *fetcher) probe(t target) {
+	_ = f.sendNow(t, true, func(ctx context.Context) error {
+		_, err := f.clients.resource(t.kind, t.key.collection).Get(ctx, t.key.name, metav1.GetOptions{})
+		return err
 	})
 }
 
 // page reads one page of a list.
-func (f *fetcher) page(k *kinds.Kind, in collection, level int, options metav1.ListOptions) (
+func (f *fetcher) page(n need, k *kinds.Kind, in collection, options metav1.ListOptions) (
 	page *metav1.PartialObjectMetadataList, requestedAt time.Duration, err error,
 ) {
-	err = f.send(&request{
-		target: target{kind: k, key: objectKey{collection: in}}, level: level,
-		send: func(ctx context.Context) (err error) {
-			requestedAt = f.now()
-			page, err = f.clients.resource(k, in).List(ctx, options)
-			return err
-		},
+	err = f.send(n, target{kind: k, key: objectKey{collection: in}}, true, func(ctx context.Context) (err error) {
+		requestedAt = f.now()
+		page, err = f.clients.resource(k, in).List(ctx, options)
+		return err
 	})
 	return page, requestedAt, err
 }
 
 // store caches what was read and returns it.
-func (f *fetcher) store(k *kinds.Kind, in collection, meta *metav1.PartialObjectMetadata, requestedAt time.Duration, isListed bool) *Object {
+func (f *fetcher) store(k *kinds.Kind, in collection, meta *metav1.PartialObjectMetadata, requestedAt time.Duration) *Object {
 	object := f.trimmer.object(k, meta)
-	return f.cache.store(objectKey{collection: in, name: object.Name}, object, requestedAt, isListed)
-}
-
-// storeChange caches new objects, and deleted objects, whose last events come now.
-func (f *fetcher) storeChange(k *kinds.Kind, change watch.EventType, meta *metav1.PartialObjectMetadata) {
-	if change == watch.Added || change == watch.Deleted {
-		f.store(k, collectionOf(k, meta.Namespace), meta, f.now(), true)
-	}
+	return f.cache.store(objectKey{collection: in, name: object.Name}, object, requestedAt)
 }
 
 // trimmer converts metadata to objects and keeps only the labels and annotations that the caller
@@ -298,7 +218,7 @@ type stringSets struct {
 }
 
 func newStringSets() *stringSets {
-	return &stringSets{sets: newLRU[[sha256.Size]byte, map[string]string](maxSets)}
+	return &stringSets{sets: newLRU[[sha256.Size]byte, map[string]string](maxSets, nil)}
 }
 
 // shared returns a set that is equal to the given one. Callers must not change either. It returns

@@ -180,13 +180,3 @@ func TestACRDThatGoes(t *testing.T) {
 	other.Name, other.UID = "t", "t1"
 	require.Equal(t, resolver.Complete, resolve(t, r, other).Resolution, "and it may come back")
 }
-
-func TestAGroupWhoseDocumentFailsHidesNoOther(t *testing.T) {
-	api := apitest.NewObjects(t)
-	api.Aggregated = false
-	api.Put(deployment)
-	api.Fail("/apis/batch/v1", apitest.Fault{Status: 503})
-	r := newResolver(t, api, resolver.Config{})
-	ref := resolver.Reference{Kind: "Deployment", Namespace: "shop", Name: "fe"}
-	require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution)
-}

@@ -52,18 +52,20 @@ func requireComplete(t testing.TB, chains []resolver.Chain) {
 }
 
 func TestTheFirstUnknownObjectOfANamespaceIsReadAlone(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 8)
-	r := newResolver(t, api, resolver.Config{})
-	requireComplete(t, r.Resolve(t.Context(), pods[:1]))
-	seen := api.Seen()
-	require.Len(t, seen, 2+1+1+1, "2 discovery documents, the pod, its ReplicaSet, its Deployment")
-	require.False(t, slices.ContainsFunc(seen, isListPath), seen)
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 8)
+		r := inMemory(t, api, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), pods[:1]))
+		seen := api.Seen()
+		require.Len(t, seen, 2+1+1+1, "2 discovery documents, the pod, its ReplicaSet, its Deployment")
+		require.False(t, slices.ContainsFunc(seen, isListPath), seen)
 
-	requireComplete(t, r.Resolve(t.Context(), pods[1:2]))
-	require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, api.Seen(), "with the second, a list of ten objects is worth it")
-	requireComplete(t, r.Resolve(t.Context(), pods))
-	require.Empty(t, api.Seen())
+		requireComplete(t, r.Resolve(t.Context(), pods[1:2]))
+		require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, api.Seen(), "with the second, a list of ten objects is worth it")
+		requireComplete(t, r.Resolve(t.Context(), pods))
+		require.Empty(t, api.Seen())
+	})
 }
 
 // A list is worth five times the objects that are needed.
@@ -80,20 +82,22 @@ func TestTheScopeOfAListIsChosenByItsCost(t *testing.T) {
 		"few of a large cluster":               {100, 5000, 60, []string{everywhere, inShop}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := apitest.NewObjects(t)
-			pods := crowd(api, "shop", test.inShop)
-			crowd(api, "other", test.inOthers)
-			r := newResolver(t, api, resolver.Config{})
-			requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-test.needed:]))
-			got := podRequests(api)
-			for i, path := range got {
-				if !isListPath(path) {
-					got[i] = "get"
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				pods := crowd(api, "shop", test.inShop)
+				crowd(api, "other", test.inOthers)
+				r := inMemory(t, api, resolver.Config{})
+				requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-test.needed:]))
+				got := podRequests(api)
+				for i, path := range got {
+					if !isListPath(path) {
+						got[i] = "get"
+					}
 				}
-			}
-			slices.Sort(got)
-			slices.Sort(test.want)
-			require.Equal(t, test.want, got)
+				slices.Sort(got)
+				slices.Sort(test.want)
+				require.Equal(t, test.want, got)
+			})
 		})
 	}
 }
@@ -147,22 +151,24 @@ func TestObjectsAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
 func isListPath(path string) bool { return strings.HasSuffix(path, "?list") }
 
 func TestManyUnknownObjectsAreListed(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := append(crowd(api, "shop", 100), crowd(api, "bank", 100)...)
-	crowd(api, "town", 1500)
-	r := newResolver(t, api, resolver.Config{Namespaces: []string{"shop", "bank", "town"}})
-	requireComplete(t, r.Resolve(t.Context(), pods))
-	require.Equal(t, []string{
-		"/api/v1/namespaces/bank/pods?list",
-		"/api/v1/namespaces/shop/pods?list",
-		"/apis/apps/v1/namespaces/bank/deployments?list",
-		"/apis/apps/v1/namespaces/bank/replicasets?list",
-		"/apis/apps/v1/namespaces/shop/deployments?list",
-		"/apis/apps/v1/namespaces/shop/replicasets?list",
-	}, api.SeenObjects(), "one list for each kind and namespace, none of all namespaces if only some are resolved")
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := append(crowd(api, "shop", 100), crowd(api, "bank", 100)...)
+		crowd(api, "town", 1500)
+		r := inMemory(t, api, resolver.Config{Namespaces: []string{"shop", "bank", "town"}})
+		requireComplete(t, r.Resolve(t.Context(), pods))
+		require.Equal(t, []string{
+			"/api/v1/namespaces/bank/pods?list",
+			"/api/v1/namespaces/shop/pods?list",
+			"/apis/apps/v1/namespaces/bank/deployments?list",
+			"/apis/apps/v1/namespaces/bank/replicasets?list",
+			"/apis/apps/v1/namespaces/shop/deployments?list",
+			"/apis/apps/v1/namespaces/shop/replicasets?list",
+		}, api.SeenObjects(), "one list for each kind and namespace, none of all namespaces if only some are resolved")
 
-	requireComplete(t, r.Resolve(t.Context(), pods))
-	require.Empty(t, api.Seen())
+		requireComplete(t, r.Resolve(t.Context(), pods))
+		require.Empty(t, api.Seen())
+	})
 }
 
 func TestOneObjectAskedForManyTimesIsNotMany(t *testing.T) {
@@ -174,67 +180,76 @@ func TestOneObjectAskedForManyTimesIsNotMany(t *testing.T) {
 }
 
 func TestWhatAListBringsIsKnown(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 100)
-	r := newResolver(t, api, resolver.Config{})
-	requireComplete(t, r.Resolve(t.Context(), pods[:90]))
-	api.Seen()
-	requireComplete(t, r.Resolve(t.Context(), pods[90:]))
-	require.Empty(t, api.Seen(), "their ReplicaSet and its Deployment were in the lists of the others")
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 100)
+		r := inMemory(t, api, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), pods[:90]))
+		api.Seen()
+		requireComplete(t, r.Resolve(t.Context(), pods[90:]))
+		require.Empty(t, api.Seen(), "their ReplicaSet and its Deployment were in the lists of the others")
+	})
 }
 
 func TestWhatAWholeListDoesNotHoldIsNotThere(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 10)
-	gone := pods[0]
-	gone.Name = "gone"
-	another := pods[1]
-	another.UID = "other"
-	r := newResolver(t, api, resolver.Config{})
-	chains := r.Resolve(t.Context(), append(pods[2:], gone, another))
-	requireComplete(t, chains[:8])
-	require.Equal(t, resolver.NotFound, chains[8].Resolution)
-	require.Equal(t, resolver.NotFound, chains[9].Resolution)
-	require.Len(t, podRequests(api), 2, "a list from the API server's cache, and one that proves what does not exist")
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 10)
+		gone := pods[0]
+		gone.Name = "gone"
+		another := pods[1]
+		another.UID = "other"
+		r := inMemory(t, api, resolver.Config{})
+		chains := r.Resolve(t.Context(), append(pods[2:], gone, another))
+		requireComplete(t, chains[:8])
+		require.Equal(t, resolver.NotFound, chains[8].Resolution)
+		require.Equal(t, resolver.NotFound, chains[9].Resolution)
+		require.Len(t, podRequests(api), 1, "it proves what does not exist")
+	})
 }
 
 func TestAListIsReadInPages(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 1200)
-	r := newResolver(t, api, resolver.Config{})
-	requireComplete(t, r.Resolve(t.Context(), pods))
-	require.Len(t, podRequests(api), 4, "a short one, which shows the size, and three of 500")
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 1200)
+		r := inMemory(t, api, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), pods))
+		require.Len(t, podRequests(api), 4, "a short one, which shows the size, and three of 500")
+	})
 }
 
-// podRequests returns the requests for pods, without watches.
+// podRequests returns the requests for pods.
 func podRequests(api *apitest.Objects) []string {
-	return slices.DeleteFunc(api.Seen(), func(path string) bool { return !strings.Contains(path, "/pods") || isWatchPath(path) })
+	return slices.DeleteFunc(api.Seen(), func(path string) bool { return !strings.Contains(path, "/pods") })
 }
 
 func TestANamespaceThatMayNotBeListed(t *testing.T) {
-	api, clock := apitest.NewObjects(t), newClock()
-	pods := crowd(api, "shop", 20)
-	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
-	r := newResolver(t, api, resolver.Config{Now: clock.Now, Namespaces: []string{"shop"}})
-	requireComplete(t, r.Resolve(t.Context(), pods[:10]))
-	require.Len(t, podRequests(api), 1+10, "its objects are read one by one")
-	clock.pass(2 * time.Second) // Twenty reads in a second would begin a watch, which lists, too.
-	requireComplete(t, r.Resolve(t.Context(), pods[10:]))
-	require.Len(t, podRequests(api), 10, "and the list is not tried again")
+	synctest.Test(t, func(t *testing.T) {
+		api, clock := apitest.NewObjectsInMemory(), newClock()
+		pods := crowd(api, "shop", 20)
+		api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
+		r := inMemory(t, api, resolver.Config{Now: clock.Now, Namespaces: []string{"shop"}})
+		requireComplete(t, r.Resolve(t.Context(), pods[:10]))
+		require.Len(t, podRequests(api), 1+10, "its objects are read one by one")
+		requireComplete(t, r.Resolve(t.Context(), pods[10:]))
+		require.Len(t, podRequests(api), 10, "and the list is not tried again")
 
-	api.Heal("/api/v1/namespaces/shop/pods?list")
-	clock.pass(time.Minute)
-	requireComplete(t, r.Resolve(t.Context(), crowd(api, "shop", 40)[20:]))
-	require.Len(t, podRequests(api), 1, "for a minute")
+		api.Heal("/api/v1/namespaces/shop/pods?list")
+		clock.pass(time.Minute)
+		requireComplete(t, r.Resolve(t.Context(), crowd(api, "shop", 40)[20:]))
+		require.Len(t, podRequests(api), 1, "for a minute")
+	})
 }
 
 func TestAListThatFails(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 10)
-	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusInternalServerError})
-	r := newResolver(t, api, resolver.Config{})
-	requireComplete(t, r.Resolve(t.Context(), pods))
-	require.Len(t, podRequests(api), 1+10)
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 10)
+		api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusInternalServerError})
+		r := inMemory(t, api, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), pods))
+		require.Len(t, podRequests(api), 1+10)
+	})
 }
 
 func TestANamespaceThatMayNotBeRead(t *testing.T) {
@@ -292,23 +307,41 @@ func TestCallsThatAskTheSameShareTheRequest(t *testing.T) {
 }
 
 func TestACallWaitsForAListThatIsUnderWay(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 20)
-	const list = "/api/v1/namespaces/shop/pods?list"
-	r := newResolver(t, api, resolver.Config{})
-	resolve(t, r, pods[19]) // so that discovery is done
-	podRequests(api)
-	release := api.Hang(t, list)
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 20)
+		const list = "/api/v1/namespaces/shop/pods?list"
+		r := inMemory(t, api, resolver.Config{})
+		resolve(t, r, pods[19]) // so that discovery is done
+		podRequests(api)
+		release := api.Hang(t, list)
 
-	answers := make(chan []resolver.Chain, 2)
-	go func() { answers <- r.Resolve(t.Context(), pods[:10]) }()
-	api.AwaitRequest(t, list)
-	go func() { answers <- r.Resolve(t.Context(), pods[10:12]) }()
-	time.Sleep(50 * time.Millisecond) // so that a request of its own would be seen
-	release()
-	requireComplete(t, <-answers)
-	requireComplete(t, <-answers)
-	require.Equal(t, []string{list}, podRequests(api))
+		answers := make(chan []resolver.Chain, 2)
+		go func() { answers <- r.Resolve(t.Context(), pods[:10]) }()
+		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
+		go func() { answers <- r.Resolve(t.Context(), pods[10:12]) }()
+		time.Sleep(100 * time.Millisecond)
+		release()
+		requireComplete(t, <-answers)
+		requireComplete(t, <-answers)
+		require.Equal(t, []string{list}, podRequests(api))
+	})
+}
+
+// But it does not wait for a list that is slow.
+func TestASlowListHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 16)
+		r := inMemory(t, api, resolver.Config{})
+		defer api.Hang(t, "/api/v1/namespaces/shop/pods?list")()
+		requireComplete(t, r.Resolve(t.Context(), pods[:8]))
+		begun := time.Now()
+		requireComplete(t, r.Resolve(t.Context(), pods[8:]))
+		require.Less(t, time.Since(begun), 100*time.Millisecond)
+		require.Len(t, podRequests(api), 1+16, "one list, and each object")
+	})
 }
 
 // An object may be newer than a request that is in flight.

@@ -75,7 +75,7 @@ has started its watch, %s observations are written at %s a second: %s new events
 		Notes: []string{
 			"Processor time is that of the whole Collector, from the start of the load to the arrival of the last record.",
 			"Latency is the time from just before an event is written to the arrival of its record. It includes the time of the API server, and the timeout of a batch processor or queue.",
-			"Requests for owners are GET, LIST and WATCH of pods, ReplicaSets and Deployments, as the API server counts them.",
+			"Requests for owners are GET and LIST of pods, ReplicaSets and Deployments, as the API server counts them.",
 		},
 	}, err
 }

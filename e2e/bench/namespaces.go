@@ -200,7 +200,7 @@ func (b *benchmark) coldSimulatedOnce(ctx context.Context, variant variant) (v v
 	}
 	asked := r.server.Requests()
 	b.logf("requests%s: %v", variant.suffix, asked)
-	requests := asked[replay.OwnerGet] + asked[replay.OwnerList] + asked[replay.OwnerWatch] + asked[replay.Discovery]
+	requests := asked[replay.OwnerGet] + asked[replay.OwnerList] + asked[replay.Discovery]
 	return b.coldValues(variant, r.sink, r.col, owned, before, requests, r.server.Objects())
 }
 

@@ -135,7 +135,7 @@ func (b *benchmark) stormValues(r *rig, before usage, took time.Duration) (value
 		return nil, err
 	}
 	sum, asked := r.sink.summary(), r.server.Requests()
-	owners := asked[replay.OwnerGet] + asked[replay.OwnerList] + asked[replay.OwnerWatch]
+	owners := asked[replay.OwnerGet] + asked[replay.OwnerList]
 	b.logf("requests: %v", asked)
 	return values{
 		lost:          float64(sum.sent - sum.delivered),

@@ -99,3 +99,6 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 		Details: &metav1.StatusDetails{Name: parse(r).name, Kind: parse(r).resource},
 	})
 }
+
+// versionAt is the resource version of a list: the time, in microseconds.
+func versionAt(at time.Time) string { return strconv.FormatInt(at.UnixMicro(), 10) }

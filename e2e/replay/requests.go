@@ -17,7 +17,6 @@ const (
 	EventsWatch     Kind = "events watch"
 	OwnerGet        Kind = "owner get"
 	OwnerList       Kind = "owner list" // a page
-	OwnerWatch      Kind = "owner watch"
 	Discovery       Kind = "discovery"
 	ClusterIdentity Kind = "namespace kube-system"
 	Election        Kind = "election" // a Lease, or a ConfigMap with the progress of the leader
@@ -112,7 +111,7 @@ func kindOf(t target, r *http.Request) Kind {
 	case t.name != "":
 		return OwnerGet
 	case watching:
-		return OwnerWatch
+		return Other
 	default:
 		return OwnerList
 	}

@@ -38,8 +38,6 @@ type Options struct {
 	Fleet   *Fleet        // what owners are looked up in; nil: nothing exists, until SetFleet
 	Latency time.Duration // how long each answer about owners and about kinds takes
 	Plain   bool          // HTTP/1.1 without TLS
-	// Unstreamed is whether lists of events are not streamed, as before Kubernetes 1.32.
-	Unstreamed bool
 }
 
 // Server simulates an API server on the loopback interface. Its methods may be called concurrently.
@@ -171,10 +169,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case EventsList:
 		s.listEvents(w, r, target.namespace)
 	case EventsStream:
-		if s.options.Unstreamed {
-			invalid(w, r)
-			return
-		}
 		s.streamEvents(w, r, target.namespace)
 	case EventsWatch:
 		s.watchEvents(w, r, target.namespace)
@@ -182,8 +176,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.getOwner(w, r, target)
 	case OwnerList:
 		s.listOwners(w, r, target)
-	case OwnerWatch:
-		s.watchOwners(w, r, target)
 	case Discovery:
 		s.discover(w, r)
 	case Election:

@@ -244,32 +244,6 @@ func TestPodsComeAndGo(t *testing.T) {
 	assert.Len(t, list.Items, 11)
 }
 
-func TestPodsAreStreamedAsTheyComeAndGo(t *testing.T) {
-	forEachEncoding(t, func(t *testing.T, plain bool, configure func(*rest.Config) *rest.Config) {
-		server, config := start(t, replay.Options{Plain: plain})
-		pods := metadata.NewForConfigOrDie(configure(config)).Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
-		list, err := pods.List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		server.SetFleet(&replay.Fleet{
-			Namespaces: 1, Deployments: 1, Pods: 1, Begin: time.Now().Add(10 * time.Millisecond), Every: time.Second, Lifetime: 50 * time.Millisecond,
-		})
-		w, err := pods.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-		require.NoError(t, err)
-		defer w.Stop()
-		last := list.ResourceVersion
-		for _, want := range []watch.EventType{watch.Added, watch.Modified, watch.Modified, watch.Modified, watch.Deleted} {
-			change, ok := <-w.ResultChan()
-			require.True(t, ok)
-			assert.Equal(t, want, change.Type)
-			pod, ok := change.Object.(*metav1.PartialObjectMetadata)
-			require.True(t, ok, "%T", change.Object)
-			assert.GreaterOrEqual(t, pod.ResourceVersion, last)
-			last = pod.ResourceVersion
-		}
-		assert.Equal(t, map[replay.Kind]int{replay.OwnerList: 1, replay.OwnerWatch: 1}, server.Requests())
-	})
-}
-
 func TestDiscovery(t *testing.T) {
 	forEachEncoding(t, func(t *testing.T, plain bool, configure func(*rest.Config) *rest.Config) {
 		_, config := start(t, replay.Options{Plain: plain})

@@ -26,42 +26,27 @@ var (
 )
 
 func TestTheSimulatedServerAnswersAsTheRealOne(t *testing.T) {
-	t.Run("with streaming lists", func(t *testing.T) {
-		t.Parallel()
-		authentic, model := servers(t, true)
-		compareAll(t, authentic, model, *seeds)
-		discovery(t, authentic, model())
-		for _, s := range []*server{authentic, model()} {
-			s.begin()
-			newScript(0, 0).prepare(s)
-			t.Run(s.name, func(t *testing.T) {
-				t.Parallel()
-				details(t, s)
-			})
-		}
-	})
-	t.Run("without streaming lists", func(t *testing.T) {
-		t.Parallel()
-		authentic, model := servers(t, false)
-		compareAll(t, authentic, model, (*seeds+3)/4)
-	})
+	authentic, model := servers(t)
+	for i := range uint64(*seeds) {
+		compare(t, *first+i, model(), authentic)
+	}
+	discovery(t, authentic, model())
+	for _, s := range []*server{authentic, model()} {
+		s.begin()
+		newScript(0, 0).prepare(s)
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			details(t, s)
+		})
+	}
 }
 
 // servers starts a real server, and returns it with what makes simulated ones.
-func servers(t *testing.T, streams bool) (authentic *server, model func() *server) {
+func servers(t *testing.T) (authentic *server, model func() *server) {
 	// A watch cache with snapshots notices a compaction only after up to 15 seconds.
-	features := fmt.Sprintf("--feature-gates=ListFromCacheSnapshot=false,WatchList=%v", streams)
+	const features = "--feature-gates=ListFromCacheSnapshot=false,WatchList=false"
 	cp := controlplanetest.Start(t, controlplane.Options{APIServerArgs: []string{features}})
-	return realServer(t, cp), func() *server {
-		return simulated(t, apiserver.Options{NoStreamingLists: !streams})
-	}
-}
-
-// compareAll runs scripts, each with a simulated server of its own.
-func compareAll(t *testing.T, authentic *server, model func() *server, scripts int) {
-	for i := range uint64(scripts) {
-		compare(t, *first+i, model(), authentic)
-	}
+	return realServer(t, cp), func() *server { return simulated(t, apiserver.Options{}) }
 }
 
 // compare runs a script on both servers.

@@ -284,9 +284,6 @@ func (sc *script) list(k kind) {
 		query.Set("resourceVersionMatch", pick(sc, "Exact", "Exact", "NotOlderThan", "NotOlderThan",
 			"Sometimes"))
 	}
-	if sc.chance(4) {
-		query.Set("sendInitialEvents", pick(sc, "true", "false"))
-	}
 	at := version{}
 	if sc.chance(60) || query.Has("resourceVersionMatch") && sc.chance(90) {
 		at = sc.version(k)
@@ -369,10 +366,6 @@ func (sc *script) watch(k kind) {
 	if k == events && sc.chance(25) {
 		query.Set("fieldSelector", pick(sc, "type=Warning", "reason!=Killing", "metadata.name=e1"))
 	}
-	if sc.chance(40) {
-		query.Set("sendInitialEvents", pick(sc, "true", "true", "true", "false"))
-		query.Set("resourceVersionMatch", "NotOlderThan")
-	}
 	if sc.chance(60) {
 		query.Set("allowWatchBookmarks", "true")
 	}
@@ -389,12 +382,7 @@ func (sc *script) watch(k kind) {
 	sc.step(request, func(ctx context.Context, s *server) any {
 		asked := request.clone()
 		s.fresh(k, asked.path)
-		v := at.of(s)
-		if isNew := v == "" || v == "0"; isNew != (query.Get("sendInitialEvents") == "true") {
-			asked.query.Del("sendInitialEvents") // A watch begins with a list or at a version.
-			asked.query.Del("resourceVersionMatch")
-		}
-		if v != "" {
+		if v := at.of(s); v != "" {
 			asked.query.Set("resourceVersion", v)
 		}
 		head, opened := s.watch(ctx, asked)

@@ -23,13 +23,13 @@ var update = flag.Bool("update", false, "write the golden file")
 func TestPage(t *testing.T) {
 	older := result{
 		Kubernetes: "1.9.11", Commit: "0123456789", Date: "2026-01-02",
-		Features: map[string]bool{features.StreamingLists.Name: false, features.Metadata.Name: true},
+		Features: map[string]bool{features.NoManagedFields.Name: false, features.Metadata.Name: true},
 		Tests:    counts{Passed: 23, Failed: 1, Skipped: 2},
 		Failed:   []string{"TestA/one case"}, Skipped: []string{"TestB", "TestC"},
 	}
 	newer := result{
 		Kubernetes: "1.10.0", Commit: "9876543210", Date: "2026-01-03",
-		Features: map[string]bool{features.StreamingLists.Name: true, features.Metadata.Name: true},
+		Features: map[string]bool{features.NoManagedFields.Name: true, features.Metadata.Name: true},
 		Tests:    counts{Passed: 26}, Repeated: []string{"TestD"},
 	}
 	onKine := newer

@@ -23,7 +23,7 @@ func TestOnlyTheLeaderEmits(t *testing.T) {
 		api.Put(harness.Event("one", 2))
 		a.AwaitRecords(t, "one+2")
 		a.AwaitSum(t, 2)
-		assert.Equal(t, 1, count(api, "stream"), "the standby watches nothing")
+		assert.Equal(t, 1, count(api, "list"), "the standby watches nothing")
 		assert.Zero(t, b.Logs.Attempted())
 		assert.Zero(t, b.Metrics.DataPointCount())
 	})

@@ -50,68 +50,42 @@ func (s *Status) AddHost(host component.Host) {
 	}
 }
 
-// ErrNotWatched is the error in the status until the API server has answered for the first time. A
+// ErrNoAnswer is the error in the status until the API server has answered for the first time. A
 // network that drops packets is a failure only after a timeout; until then, this error keeps the
 // Collector from reporting that the receiver works.
-var ErrNotWatched = errors.New("the API server has not answered yet")
+var ErrNoAnswer = errors.New("the API server has not answered yet")
 
-// starting is the cause of ErrNotWatched. The log does not have it: each start begins with it.
-const starting = "starting"
+// waiting is the cause of ErrNoAnswer. The log does not have it: each start begins with it.
+const waiting = "waiting"
 
-// Starting reports that the streams of the namespaces have not been answered yet. One empty name is
-// the whole cluster.
-func (s *Status) Starting(namespaces []string) {
+// Waiting records that nobody knows yet whether the parts work.
+func (s *Status) Waiting(parts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, namespace := range namespaces {
-		s.failing[streamOf(namespace)] = failure{starting, fmt.Errorf("events of %s: %w", where(namespace), ErrNotWatched)}
+	for _, part := range parts {
+		s.failing[part] = failure{waiting, fmt.Errorf("%s: %w", part, ErrNoAnswer)}
 	}
 	s.reportLocked()
 }
 
-// Answered implements watch.Observer. An answer does not end a failure: a stream may break again
-// before its list is complete.
-func (s *Status) Answered(namespace string) {
+// Works records that a part works, or is not used now. The message is for the log, if that has the
+// failure; empty: it is not logged.
+func (s *Status) Works(part, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if part := streamOf(namespace); s.failing[part].cause == starting {
-		delete(s.failing, part)
-		s.reportLocked()
+	known, failed := s.failing[part]
+	if !failed {
+		return
 	}
-}
-
-// Healthy implements watch.Observer.
-func (s *Status) Healthy(namespace string) {
-	s.Recovered(streamOf(namespace), "Watching events again")
-}
-
-// restarting reports the end of a stream as a failure, unless it is a normal end.
-func (s *Status) restarting(namespace string, cause watch.Cause, err error) {
-	switch cause {
-	case watch.Ended, watch.Expired, watch.Stalled:
-		return // Normal ends: the stream resumes, or lists again.
+	delete(s.failing, part)
+	if message != "" && known.cause != waiting {
+		s.logger.Info(message, zap.String("part", part))
 	}
-	s.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
+	s.reportLocked()
 }
 
-// WentBack implements watch.Observer.
-func (s *Status) WentBack(namespace string, known, now uint64) {
-	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts are kept",
-		zap.String("events_of", where(namespace)), zap.Uint64("known_version", known), zap.Uint64("current_version", now))
-}
-
-// Forget removes the failure of a part. Nothing uses the part now, so nobody knows whether it
-// works.
-func (s *Status) Forget(part string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, failed := s.failing[part]; failed {
-		delete(s.failing, part)
-		s.reportLocked()
-	}
-}
-
-// Failed records that a part of the receiver does not work. It reports the same cause only once.
+// Failed records that a part does not work. It reports the same cause only once. The message is for
+// the log; empty: it is not logged.
 func (s *Status) Failed(part, cause, message string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,28 +93,34 @@ func (s *Status) Failed(part, cause, message string, err error) {
 		return
 	}
 	s.failing[part] = failure{cause, err}
-	s.logger.Warn(message, zap.Error(err))
-	s.reportLocked()
-}
-
-// set records that a part of the receiver does not work, without a log message.
-func (s *Status) set(part string, f failure) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failing[part] = f
-	s.reportLocked()
-}
-
-// Recovered records that a part works. It reports this only after a failure.
-func (s *Status) Recovered(part, message string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, failed := s.failing[part]; !failed {
-		return
+	if message != "" {
+		s.logger.Warn(message, zap.Error(err))
 	}
-	delete(s.failing, part)
-	s.logger.Info(message, zap.String("part", part))
 	s.reportLocked()
+}
+
+// Streams returns the parts that watch the namespaces. One empty name is the whole cluster.
+func Streams(namespaces []string) (parts []string) {
+	for _, namespace := range namespaces {
+		parts = append(parts, streamOf(namespace))
+	}
+	return parts
+}
+
+// Answered implements watch.Observer.
+func (s *Status) Answered(namespace string) { s.Works(streamOf(namespace), "Watching events again") }
+
+// restarting reports the end of a stream, if it is a failure.
+func (s *Status) restarting(namespace string, cause watch.Cause, err error) {
+	if cause.IsFailure() {
+		s.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
+	}
+}
+
+// WentBack implements watch.Observer.
+func (s *Status) WentBack(namespace string, known, now uint64) {
+	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts are kept",
+		zap.String("events_of", where(namespace)), zap.Uint64("known_version", known), zap.Uint64("current_version", now))
 }
 
 // builtIn are the resources on the way from a pod to its workload in each cluster, and those that
@@ -243,21 +223,18 @@ func where(namespace string) string {
 	return "namespace " + namespace
 }
 
-// Paused implements watch.Observer: the receiver does not watch the namespace; empty: the cluster.
-func (s *Status) Paused(namespace string) { s.Forget(streamOf(namespace)) }
-
 // logsPipeline is the name of this part in the component's status while the pipeline rejects
 // events.
 const logsPipeline = "the logs pipeline"
 
 // RejectingLong implements delivery.Observer. The deliverer writes the log.
 func (s *Status) RejectingLong(since time.Duration) {
-	s.set(logsPipeline, failure{"rejecting",
-		fmt.Errorf("the logs pipeline has accepted no events for %v: check the exporters' logs", since.Round(time.Second))})
+	s.Failed(logsPipeline, "rejecting", "",
+		fmt.Errorf("the logs pipeline has accepted no events for %v: check the exporters' logs", since.Round(time.Second)))
 }
 
 // AcceptingAgain implements delivery.Observer.
-func (s *Status) AcceptingAgain() { s.Forget(logsPipeline) }
+func (s *Status) AcceptingAgain() { s.Works(logsPipeline, "") }
 
 // electionPart is the name of this part in the component's status if no process can be elected.
 const electionPart = "the leader election"
@@ -273,4 +250,4 @@ func (s *Status) ElectionFailed(err error) {
 }
 
 // ElectionWorks implements election.Observer.
-func (s *Status) ElectionWorks() { s.Recovered(electionPart, "A leader is elected again") }
+func (s *Status) ElectionWorks() { s.Works(electionPart, "A leader is elected again") }

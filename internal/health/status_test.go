@@ -41,7 +41,7 @@ func TestTheStatusOfManyNamespacesIsFlat(t *testing.T) {
 	require.NoError(t, err)
 	var last lastEvent
 	observer.AddHost(&last)
-	observer.Starting([]string{"a", "b", "c"})
+	observer.Waiting(health.Streams([]string{"a", "b", "c"})...)
 	joined, ok := last.Err().(interface{ Unwrap() []error })
 	require.True(t, ok)
 	assert.Len(t, joined.Unwrap(), 3)

@@ -23,11 +23,9 @@ import (
 // Cause is why a batch waits.
 type Cause = metadata.AttributeWaitCause
 
-// The causes. Pacing is measured for each read of the watch's connection that finds data at once, all
-// others for each batch.
+// The causes. Each is measured for each batch.
 const (
 	Gathering  = metadata.AttributeWaitCauseGathering
-	Pacing     = metadata.AttributeWaitCausePacing
 	Lookups    = metadata.AttributeWaitCauseLookups
 	Delivering = metadata.AttributeWaitCauseDelivering
 )
@@ -71,9 +69,6 @@ func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
 
 // Shutdown ends the measurements.
 func (t *Telemetry) Shutdown() { t.builder.Shutdown() }
-
-// Waiting returns how many events have arrived and are not processed yet.
-func (t *Telemetry) Waiting() int64 { return t.waiting.Load() }
 
 // Sources are what the asynchronous metrics are read from.
 type Sources struct {
@@ -141,9 +136,6 @@ func (t *Telemetry) DealtWith(batch []watch.Change) {
 func (t *Telemetry) Waited(cause Cause, d time.Duration) {
 	t.builder.KubeEventsBatchWait.Record(context.Background(), d.Seconds(), t.waits[cause]...)
 }
-
-// Paced measures how long the read of a connection was delayed that then found data.
-func (t *Telemetry) Paced(d time.Duration) { t.Waited(Pacing, d) }
 
 // Accounted counts received events, and how many of them the filters exclude.
 func (t *Telemetry) Accounted(received, filtered int64) {

@@ -30,7 +30,7 @@ func TestTheClusterIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.New(t)
 			api.RefuseCluster(tt.statuses...)
-			client, err := kubeclient.Events(&rest.Config{Host: api.URL}, kubeclient.Pacing{})
+			client, err := kubeclient.Events(&rest.Config{Host: api.URL})
 			require.NoError(t, err)
 			for range tt.statuses[1:] {
 				_, err := kubeclient.ClusterUID(t.Context(), client, zap.NewNop())

@@ -7,6 +7,7 @@ package kubeclient
 import (
 	"errors"
 	"fmt"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -30,6 +32,7 @@ const (
 )
 
 const (
+	json     = "application/json"
 	protobuf = "application/vnd.kubernetes.protobuf"
 	// withoutManagedFields is a parameter of a media type. With it, an API server leaves out
 	// managedFields, which nobody reads (KEP-5958, from Kubernetes 1.38). Older servers ignore it.
@@ -53,7 +56,7 @@ func RESTConfig(auth Auth, version string) (*rest.Config, error) {
 	config.UserAgent = fmt.Sprintf("kube-events-receiver/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
 	config.Dial = Dial
 	config.ContentType = protobuf
-	config.AcceptContentTypes = protobuf + ",application/json"
+	config.AcceptContentTypes = protobuf + "," + json
 	return config, nil
 }
 
@@ -165,23 +168,38 @@ var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second})
 
 // Events returns a client for the core API group that knows no other types, in protobuf. It has no
 // client-side rate limit: a stream sends few requests, and none of them may wait behind lookups.
-// The connections of its watches are paced.
-func Events(config *rest.Config, pacing Pacing) (rest.Interface, error) {
+func Events(config *rest.Config) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	// A server that refuses the parameter uses the next media type.
-	config.AcceptContentTypes = protobuf + withoutManagedFields + "," + protobuf + ",application/json"
+	config.AcceptContentTypes = protobuf + withoutManagedFields + "," + protobuf + "," + json
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
-	others, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	config.Dial = pacing.pace(Dial)
-	watches, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return rest.RESTClientForConfigAndClient(config, &http.Client{Transport: &separated{watches, others}, Timeout: config.Timeout})
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return answers{next} })
+	return rest.RESTClientFor(config)
 }
+
+// Close closes the connections of a client that has no requests any more. Otherwise each stays for
+// another 90 seconds.
+func Close(client *rest.RESTClient) { utilnet.CloseIdleConnectionsFor(client.Client.Transport) }
+
+// answers passes on only what the Kubernetes API may have answered. A page of HTML with status 200
+// comes from a proxy before it, and must not count as an answer.
+type answers struct{ http.RoundTripper }
+
+func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := a.RoundTripper.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	contentType := response.Header.Get("Content-Type")
+	if mediaType, _, _ := mime.ParseMediaType(contentType); mediaType == protobuf || mediaType == json {
+		return response, nil
+	}
+	_ = response.Body.Close()
+	return nil, fmt.Errorf("the answer has the content type %q, so it is not from a Kubernetes API server: check the address, and proxies before it", contentType)
+}
+
+// WrappedRoundTripper lets utilnet find the connections.
+func (a answers) WrappedRoundTripper() http.RoundTripper { return a.RoundTripper }

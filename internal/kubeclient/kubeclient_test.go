@@ -90,7 +90,7 @@ func TestEventsAreRequestedWithoutManagedFields(t *testing.T) {
 		_, _ = w.Write([]byte(`{"kind": "EventList", "apiVersion": "v1", "items": [{"metadata": {"name": "e"}}]}`))
 	}))
 	defer server.Close()
-	client, err := Events(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{AcceptContentTypes: "application/json"}}, Pacing{})
+	client, err := Events(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{AcceptContentTypes: "application/json"}})
 	require.NoError(t, err)
 	list := &corev1.EventList{}
 	require.NoError(t, client.Get().Resource("events").Do(t.Context()).Into(list))

@@ -14,7 +14,6 @@ const batchChanges = 500
 // undelivered at a time. This is what relies on it:
 //
 //   - intake has one batch, whose memory it uses again;
-//   - the queue measures how long the batch that was taken waits;
 //   - what the ledger has between two batches is delivered, so it can be noted.
 type batch struct {
 	// changes were taken from the queue. There are none if only time has passed.

@@ -3,10 +3,8 @@
 package loop
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"testing"
 	"time"
@@ -74,10 +72,14 @@ func benchEvents() (all []*corev1.Event) {
 	return all
 }
 
-// benchFrames are batches of watch messages as the API server sends them.
-func benchFrames(tb testing.TB, events []*corev1.Event) (batches [][]byte) {
-	for batch := range slices.Chunk(events, benchBatch) {
-		batches = append(batches, apitest.Protobuf(tb, batch...))
+// benchBatches are batches of changes as the streams make them.
+func benchBatches(events []*corev1.Event) (batches [][]watch.Change) {
+	for events := range slices.Chunk(events, benchBatch) {
+		var changes []watch.Change
+		for _, ev := range events {
+			changes = append(changes, watch.Change{Kind: watch.Changed, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion})
+		}
+		batches = append(batches, changes)
 	}
 	return batches
 }
@@ -118,7 +120,7 @@ func benchProcess(b *testing.B) *Loop {
 	settings := receivertest.NewNopSettings(metadata.Type)
 	observer, err := health.New(settings)
 	require.NoError(b, err)
-	client, err := kubeclient.Events(restConfig, kubeclient.Pacing{})
+	client, err := kubeclient.Events(restConfig)
 	require.NoError(b, err)
 	logs, err := consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
 		_, err := plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
@@ -138,40 +140,24 @@ func benchProcess(b *testing.B) *Loop {
 	return p
 }
 
-// changesIn decodes a batch.
-func changesIn(b *testing.B, frames []byte) (changes []watch.Change) {
-	decoder, err := watch.NewDecoder(io.NopCloser(bytes.NewReader(frames)))
-	require.NoError(b, err)
-	for {
-		_, object, err := decoder.Decode()
-		if err != nil {
-			return changes
-		}
-		ev := object.(*corev1.Event)
-		changes = append(changes, watch.Change{Kind: watch.Changed, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion})
-	}
-}
-
 // BenchmarkStages measures what is done with a batch of 100 events, stage by stage, and the whole
-// loop: from the bytes of the watch to the bytes of OTLP, with owners that are known. ns/event and
+// loop: from the changes to the bytes of OTLP, with owners that are known. ns/event and
 // B/event are comparable between the stages.
 func BenchmarkStages(b *testing.B) {
 	p := benchProcess(b)
 	s := p.openToTest()
 	pipeline := s.pipeline
-	frames := benchFrames(b, benchEvents())
+	batches := benchBatches(benchEvents())
 	account := func(changes []watch.Change) []observation.Observation {
 		batch := &batch{changes: changes}
 		s.account(batch)
 		return batch.records
 	}
-	var batches [][]watch.Change
 	var resolved [][]observation.Observation
-	for _, f := range frames {
-		changes := changesIn(b, f)
+	for _, changes := range batches {
 		observations := account(changes)
 		s.resolve(b.Context(), &batch{records: observations})
-		batches, resolved = append(batches, changes), append(resolved, observations)
+		resolved = append(resolved, observations)
 	}
 	for _, o := range resolved[0] {
 		require.Equal(b, resolver.Complete, o.Chain.Resolution)
@@ -183,10 +169,10 @@ func BenchmarkStages(b *testing.B) {
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
-				if n%len(frames) == 0 {
+				if n%len(batches) == 0 {
 					s = p.openToTest() // Seen a second time, nothing would be new.
 				}
-				do(n % len(frames))
+				do(n % len(batches))
 				n++
 			}
 			perEvent := float64(b.Elapsed().Nanoseconds()) / float64(n*benchBatch)
@@ -194,21 +180,14 @@ func BenchmarkStages(b *testing.B) {
 			b.ReportMetric(1e9/perEvent, "events/s")
 		})
 	}
-	stage("decode", func(i int) { changesIn(b, frames[i]) })
 	stage("account", func(i int) { account(batches[i]) })
 	stage("resolve", func(i int) { s.resolve(b.Context(), &batch{records: resolved[i]}) })
 	stage("convert", func(i int) { pipeline.convert(resolved[i]) })
 	stage("marshal", func(int) { _, _ = plogotlp.NewExportRequestFromLogs(logs).MarshalProto() })
 	stage("count", func(i int) { s.sums.count(resolved[i]) })
 	stage("loop", func(i int) {
-		s.put(b, changesIn(b, frames[i]))
-		s.turn(b.Context(), b.Context())
+		batch := &batch{changes: batches[i]}
+		s.account(batch)
+		s.emit(b.Context(), b.Context(), batch)
 	})
-}
-
-// put puts changes into the queue, as the streams do.
-func (s *session) put(b *testing.B, changes []watch.Change) {
-	for _, c := range changes {
-		require.NoError(b, s.intake.queue.Put(b.Context(), c))
-	}
 }

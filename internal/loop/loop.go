@@ -120,9 +120,7 @@ func (l *Loop) awaitNext(term context.Context, elections <-chan struct{}) <-chan
 
 // forgetStatus takes out of the component's status what a standby does not use.
 func (l *Loop) forgetStatus() {
-	for _, namespace := range l.Streams {
-		l.Health.Paused(namespace)
+	for _, part := range append(health.Streams(l.Streams), clusterPart, progress.ConfigMapPart) {
+		l.Health.Works(part, "")
 	}
-	l.Health.Forget(clusterPart)
-	l.Health.Forget(progress.ConfigMapPart)
 }

@@ -45,7 +45,7 @@ func (l *Loop) runSession(stop, drain context.Context) {
 		endDrain() // What this process delivers now, the other one delivers, too.
 	}
 	defer supersede()
-	l.Health.Starting(l.Streams)
+	l.Health.Waiting(health.Streams(l.Streams)...)
 	uid, ok := l.askCluster(stop)
 	if !ok {
 		return
@@ -64,7 +64,7 @@ func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
 		uid, err := kubeclient.ClusterUID(asking, l.Client, l.Logger)
 		cancel()
 		if err == nil {
-			l.Health.Recovered(clusterPart, "The cluster answers again")
+			l.Health.Works(clusterPart, "The cluster answers again")
 			return uid, true
 		}
 		if time.Since(began) >= progress.Slow {
@@ -87,7 +87,7 @@ func (l *Loop) newLedger() *ledger.Ledger {
 func (l *Loop) newSession(cluster semconv.Cluster, p progress.Progress, known *ledger.Ledger) *session {
 	return &session{
 		Loop: l, ledger: known, progress: p,
-		intake:   &intake{queue: queue.New(batchChanges), health: l.Health, together: readTogether},
+		intake:   &intake{queue: queue.New(batchChanges), health: l.Health},
 		pipeline: l.newPipeline(cluster),
 		sums:     l.newSums(cluster),
 	}

@@ -65,7 +65,7 @@ func waitingProcess(t *testing.T, telemetry *componenttest.Telemetry) *Loop {
 	extractor, err := extract.New(extract.Config{})
 	require.NoError(t, err)
 	api := apitest.NewInMemory(t)
-	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api}, kubeclient.Pacing{})
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
 	require.NoError(t, err)
 	return New(Settings{
 		Config: Config{
@@ -123,16 +123,18 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	}
 	const batches = 3
 	for name, tt := range map[string]struct {
-		slow     func(*Loop)
-		together time.Duration // of intake
-		want     map[health.Cause]time.Duration
+		slow func(*Loop)
+		want map[health.Cause]time.Duration
 	}{
-		"nothing is slow": {slow: func(*Loop) {}},
+		"nothing is slow, so that all but the first batch gather": {
+			slow: func(*Loop) {},
+			want: map[health.Cause]time.Duration{health.Gathering: readTogether + (batches-1)*gathering},
+		},
 		"a pipeline that takes 1 s": {
 			slow: func(p *Loop) {
 				p.Logs = pipelineThat(func(int) error { time.Sleep(time.Second); return nil })
 			},
-			want: map[health.Cause]time.Duration{health.Delivering: batches * time.Second},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Delivering: batches * time.Second},
 		},
 		"a pipeline that takes 100 ms to reject every other attempt, with retries after 1 s": {
 			slow: func(p *Loop) {
@@ -144,12 +146,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 					return nil
 				})
 			},
-			want: map[health.Cause]time.Duration{health.Delivering: batches * 1100 * time.Millisecond},
-		},
-		"batches that wait 50 ms for more changes": {
-			slow:     func(*Loop) {},
-			together: 50 * time.Millisecond,
-			want:     map[health.Cause]time.Duration{health.Gathering: batches * 50 * time.Millisecond},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Delivering: batches * 1100 * time.Millisecond},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +155,6 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 				p := waitingProcess(t, telemetry)
 				tt.slow(p)
 				s := p.openToTest()
-				s.intake.together = tt.together
 				for i := range batches {
 					s.putEvent(t, i)
 					s.turn(t.Context(), t.Context())
@@ -168,7 +164,6 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 					assert.Equal(t, tt.want[cause], sums[cause], cause)
 					assert.EqualValues(t, batches, counts[cause], "%s: one measurement for each batch", cause)
 				}
-				assert.Zero(t, counts[health.Pacing])
 			})
 		})
 	}
@@ -177,7 +172,6 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 // openToTest makes a session without what it would wait for at its start.
 func (l *Loop) openToTest() *session {
 	s := l.newSession(semconv.Cluster{}, progress.Nowhere{}, l.newLedger())
-	s.intake.together = 0
 	return s
 }
 
@@ -190,7 +184,7 @@ func TestALookupThatTimesOutIsAWaitForLookups(t *testing.T) {
 		s.putEvent(t, 0)
 		s.turn(t.Context(), t.Context())
 		sums, _ := waitsOf(t, telemetry)
-		assert.Equal(t, map[health.Cause]time.Duration{health.Gathering: 0, health.Lookups: 2 * time.Second, health.Delivering: 0}, sums)
+		assert.Equal(t, map[health.Cause]time.Duration{health.Gathering: readTogether, health.Lookups: 2 * time.Second, health.Delivering: 0}, sums)
 	})
 }
 
@@ -203,8 +197,48 @@ func TestAChangeThatWaitsForTheLastBatchIsNotGathered(t *testing.T) {
 		time.Sleep(time.Second) // The loop delivers the batch before.
 		s.turn(t.Context(), t.Context())
 		sums, counts := waitsOf(t, telemetry)
-		assert.Zero(t, sums[health.Gathering])
+		assert.Equal(t, readTogether, sums[health.Gathering])
 		assert.EqualValues(t, 1, counts[health.Gathering])
+	})
+}
+
+// While events keep coming, a batch has those of 180 ms. One that is full does not wait.
+func TestHowLongABatchGathers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
+		stop, cancel := context.WithCancel(t.Context())
+		next := func() (changes int, waited time.Duration) {
+			began := time.Now()
+			changes = len(s.intake.take(stop, began.Add(time.Hour)).changes)
+			return changes, time.Since(began)
+		}
+		putting := func(n int, every time.Duration) {
+			go func() {
+				for i := range n {
+					s.putEvent(t, i)
+					time.Sleep(every)
+				}
+			}()
+			synctest.Wait()
+		}
+		expect := func(changes int, waited time.Duration) {
+			t.Helper()
+			gotChanges, gotWaited := next()
+			assert.Equal(t, changes, gotChanges)
+			assert.Equal(t, waited, gotWaited)
+		}
+		putting(8, 50*time.Millisecond)
+		expect(1, readTogether)
+		expect(3, gathering)
+		expect(4, gathering)
+		time.Sleep(time.Second)
+		putting(3*batchChanges, 0)
+		for range 3 {
+			expect(batchChanges, 0)
+		}
+		putting(1, 0)
+		cancel()
+		expect(1, 0)
 	})
 }
 

@@ -20,7 +20,6 @@ const (
 	AttributeCauseForbidden
 	AttributeCauseUnavailable
 	AttributeCauseSilent
-	AttributeCauseStalled
 )
 
 // String returns the string representation of the AttributeCause.
@@ -38,8 +37,6 @@ func (av AttributeCause) String() string {
 		return "unavailable"
 	case AttributeCauseSilent:
 		return "silent"
-	case AttributeCauseStalled:
-		return "stalled"
 	}
 	return ""
 }
@@ -52,7 +49,6 @@ var MapAttributeCause = map[string]AttributeCause{
 	"forbidden":    AttributeCauseForbidden,
 	"unavailable":  AttributeCauseUnavailable,
 	"silent":       AttributeCauseSilent,
-	"stalled":      AttributeCauseStalled,
 }
 
 // AttributeK8sOwnerResolution specifies the value k8s.owner.resolution attribute.
@@ -225,7 +221,6 @@ type AttributeWaitCause int
 const (
 	_ AttributeWaitCause = iota
 	AttributeWaitCauseGathering
-	AttributeWaitCausePacing
 	AttributeWaitCauseLookups
 	AttributeWaitCauseDelivering
 )
@@ -235,8 +230,6 @@ func (av AttributeWaitCause) String() string {
 	switch av {
 	case AttributeWaitCauseGathering:
 		return "gathering"
-	case AttributeWaitCausePacing:
-		return "pacing"
 	case AttributeWaitCauseLookups:
 		return "lookups"
 	case AttributeWaitCauseDelivering:
@@ -248,7 +241,6 @@ func (av AttributeWaitCause) String() string {
 // MapAttributeWaitCause is a helper map of string to AttributeWaitCause attribute value.
 var MapAttributeWaitCause = map[string]AttributeWaitCause{
 	"gathering":  AttributeWaitCauseGathering,
-	"pacing":     AttributeWaitCausePacing,
 	"lookups":    AttributeWaitCauseLookups,
 	"delivering": AttributeWaitCauseDelivering,
 }

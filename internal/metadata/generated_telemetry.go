@@ -198,7 +198,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeEventsBatchWait, err = builder.meter.Float64Histogram(
 		"otelcol_kube_events_batch_wait",
-		metric.WithDescription("How long batches of events wait, by cause. Pacing is measured for each read of the watch's connection that finds data at once, all others for each batch. [Alpha]"),
+		metric.WithDescription("How long batches of events wait, by cause. [Alpha]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}...),
 	)

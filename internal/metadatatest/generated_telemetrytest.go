@@ -40,7 +40,7 @@ func AssertEqualKubeEventsAccepted(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualKubeEventsBatchWait(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_batch_wait",
-		Description: "How long batches of events wait, by cause. Pacing is measured for each read of the watch's connection that finds data at once, all others for each batch. [Alpha]",
+		Description: "How long batches of events wait, by cause. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,

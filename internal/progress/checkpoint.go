@@ -78,7 +78,7 @@ func (c *Checkpoint) Load(ctx context.Context, cluster string, fresh func() *led
 		err := c.read(ctx, cluster, fresh)
 		late.Stop()
 		if err == nil {
-			c.observer.Recovered(storagePart, "The storage can be read again")
+			c.observer.Works(storagePart, "The storage can be read again")
 			c.begin(cluster)
 			return c.ledger
 		}
@@ -233,7 +233,7 @@ func (c *Checkpoint) write(ctx context.Context) error {
 	if c.observer.Saved(); len(c.changed) > 0 {
 		c.observer.Unsaved(began)
 	}
-	c.observer.Recovered(storagePart, "The checkpoint is written again")
+	c.observer.Works(storagePart, "The checkpoint is written again")
 	return nil
 }
 

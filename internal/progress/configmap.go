@@ -173,7 +173,7 @@ func (c *ConfigMap) report(ctx context.Context, err error) {
 		return
 	}
 	if err == nil {
-		c.observer.Recovered(ConfigMapPart, "The progress of the leader is noted again")
+		c.observer.Works(ConfigMapPart, "The progress of the leader is noted again")
 		return
 	}
 	c.observer.Failed(ConfigMapPart, causeOf(err), "Cannot note the progress of the leader; retrying. Events are delivered all the same, and the next leader repeats more of them", err)

@@ -36,7 +36,7 @@ func (r *reports) Failed(part, cause, _ string, err error) {
 	r.failing[part] = err
 }
 
-func (r *reports) Recovered(part, _ string) {
+func (r *reports) Works(part, _ string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.failing, part)

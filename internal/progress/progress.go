@@ -33,9 +33,9 @@ type Progress interface {
 
 // Observer reports how the notes get on. Its methods may be called concurrently.
 type Observer interface {
-	// Failed and Recovered report whether a part of the receiver works.
+	// Failed and Works report whether a part of the receiver works.
 	Failed(part, cause, message string, err error)
-	Recovered(part, message string)
+	Works(part, message string)
 	// Unsaved reports that something is not noted yet since then; Saved that everything is.
 	Unsaved(since time.Time)
 	Saved()

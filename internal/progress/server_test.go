@@ -56,7 +56,7 @@ func newScriptedAPI(t testing.TB) *scriptedAPI {
 func (s *scriptedAPI) term(observer Observer) *ConfigMap {
 	s.t.Helper()
 	config := &rest.Config{Host: "http://api.invalid", Transport: apitest.InMemory{Handler: s}}
-	client, err := kubeclient.Events(config, kubeclient.Pacing{})
+	client, err := kubeclient.Events(config)
 	require.NoError(s.t, err)
 	return NewConfigMap(client, testNamespace, testName, observer, zap.NewNop())
 }

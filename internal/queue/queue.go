@@ -8,20 +8,18 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
 const (
-	// maxBytes bounds the queue, and a batch.
+	// maxBytes bounds the queue. A change that is larger takes all of it.
 	maxBytes = 4 << 20
 	// overhead is the memory of a change in addition to the text of its event: the structs (about
 	// 700 B) and the rounding of each string.
 	overhead = 1 << 10
-	// stallAfter is how long a batch may wait before the streams close their connections. An unread
-	// watch costs the API server memory.
-	stallAfter = 30 * time.Second
 )
 
 // Queue is a bounded queue of changes. Any number of streams may put at the same time; one
@@ -29,23 +27,14 @@ const (
 type Queue struct {
 	maxChanges int // of a batch
 	signal     chan struct{}
+	// room admits changes in the order in which they came, so that a stream with many changes cannot
+	// starve the others.
+	room *semaphore.Weighted
 
-	mu         sync.Mutex
+	mu         sync.Mutex // guards the following
 	changes    []entry
-	weight     int64 // of changes
-	hasListEnd bool  // a list ends among the changes
-	// blocked holds the changes that found no room, in the order in which they came. So a stream
-	// with many changes cannot starve the others.
-	blocked []*waiter
-
-	// takenAt is when the loop took the batch that it still processes; zero if there is none.
-	takenAt    time.Time
-	stallTimer *time.Timer // fires after stallAfter; nil before the first batch
-	// connected ends when the queue stalls. While the queue is stalled, resumed is the channel that
-	// closes when the streams may connect again. Otherwise it is nil.
-	connected context.Context
-	stall     context.CancelFunc
-	resumed   chan struct{}
+	hasListEnd bool // a list ends among the changes
+	hasNoRoom  bool // a change waits for room
 }
 
 type entry struct {
@@ -53,73 +42,35 @@ type entry struct {
 	weight int64
 }
 
-type waiter struct {
-	entry
-	admitted chan struct{} // closed once the change is in the queue
-}
-
 // New returns an empty queue. A batch holds at most maxChanges changes.
 func New(maxChanges int) *Queue {
-	q := &Queue{maxChanges: maxChanges, signal: make(chan struct{}, 1)}
-	q.connected, q.stall = context.WithCancel(context.Background())
-	return q
+	return &Queue{maxChanges: maxChanges, signal: make(chan struct{}, 1), room: semaphore.NewWeighted(maxBytes)}
 }
 
 // Put waits until there is room for the change. It returns the context's error if the context ends
 // first; then the change is not in the queue.
 func (q *Queue) Put(ctx context.Context, change watch.Change) error {
-	e := entry{change, weightOf(&change)}
-	q.mu.Lock()
-	if len(q.blocked) == 0 && q.fitsLocked(e) {
-		q.addLocked(e)
-		q.mu.Unlock()
-		return nil
+	weight := weightOf(&change)
+	if !q.room.TryAcquire(weight) {
+		q.reportNoRoom()
+		if err := q.room.Acquire(ctx, weight); err != nil {
+			return err
+		}
 	}
-	w := &waiter{e, make(chan struct{})}
-	q.blocked = append(q.blocked, w) // The queue is not empty, so the loop is awake or will be.
-	q.mu.Unlock()
-
-	select {
-	case <-w.admitted:
-		return nil
-	case <-ctx.Done():
-		return q.withdraw(ctx, w)
-	}
-}
-
-// withdraw returns nil if the change has been admitted in the meantime.
-func (q *Queue) withdraw(ctx context.Context, w *waiter) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at := slices.Index(q.blocked, w)
-	if at < 0 {
-		return nil
+	q.changes = append(q.changes, entry{change, weight})
+	q.hasListEnd = q.hasListEnd || change.Kind == watch.ListEnded
+	if len(q.changes) == 1 || q.fullLocked() {
+		q.wake()
 	}
-	q.blocked = slices.Delete(q.blocked, at, at+1)
-	q.admitLocked() // The next ones may be smaller.
-	return ctx.Err()
+	return nil
 }
 
-// admitLocked moves blocked changes into the queue, in order, as far as there is room.
-func (q *Queue) admitLocked() {
-	n := 0
-	for ; n < len(q.blocked) && q.fitsLocked(q.blocked[n].entry); n++ {
-		q.addLocked(q.blocked[n].entry)
-		close(q.blocked[n].admitted)
-	}
-	q.blocked = slices.Delete(q.blocked, 0, n)
-}
-
-// fitsLocked reports whether there is room. A change that is larger than the bound fits an empty
-// queue.
-func (q *Queue) fitsLocked(e entry) bool {
-	return len(q.changes) == 0 || q.weight+e.weight <= maxBytes
-}
-
-func (q *Queue) addLocked(e entry) {
-	q.changes = append(q.changes, e)
-	q.weight += e.weight
-	q.hasListEnd = q.hasListEnd || e.change.Kind == watch.ListEnded
+func (q *Queue) reportNoRoom() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.hasNoRoom = true
 	q.wake()
 }
 
@@ -127,7 +78,7 @@ func weightOf(change *watch.Change) int64 {
 	if change.Event == nil {
 		return overhead
 	}
-	return overhead + int64(change.Event.Size())
+	return min(overhead+int64(change.Event.Size()), maxBytes)
 }
 
 func (q *Queue) wake() {
@@ -137,16 +88,8 @@ func (q *Queue) wake() {
 	}
 }
 
-// forgetSignal forgets a wake-up for what was taken.
-func (q *Queue) forgetSignal() {
-	select {
-	case <-q.signal:
-	default:
-	}
-}
-
-// Signal returns the channel that wakes the loop when there is something to take. Spurious wake-ups
-// are possible.
+// Signal returns the channel that wakes the loop when there is something to take, and again when the
+// next batch is complete. Spurious wake-ups are possible.
 func (q *Queue) Signal() <-chan struct{} { return q.signal }
 
 // Full reports whether the next batch is complete: it has its maximum of changes or bytes, or a
@@ -157,51 +100,28 @@ func (q *Queue) Full() bool {
 	return q.fullLocked()
 }
 
-// fullLocked leaves some room in bytes, so that the streams continue while the loop takes a batch.
 func (q *Queue) fullLocked() bool {
-	return q.hasListEnd || len(q.changes) >= q.maxChanges || q.weight > maxBytes-maxBytes/8
+	return q.hasListEnd || q.hasNoRoom || len(q.changes) >= q.maxChanges
 }
 
-// Take appends the next batch: the changes so far, up to maxChanges changes, 4 MiB, or the end of a
-// list. A single larger change is its own batch. If something is left, Signal wakes the loop again.
-// Callers must have processed the previous batch.
+// Take appends the next batch: the changes so far, up to maxChanges changes, or the end of a list. If
+// something is left, Signal wakes the loop again.
 func (q *Queue) Take(batch []watch.Change) []watch.Change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	taken, weight := q.nextLocked()
-	for _, e := range q.changes[:taken] {
+	taken, weight := 0, int64(0)
+	for isEnd := false; !isEnd && taken < min(len(q.changes), q.maxChanges); taken++ {
+		e := q.changes[taken]
 		batch = append(batch, e.change)
+		weight += e.weight
+		isEnd = e.change.Kind == watch.ListEnded
 	}
-	left := copy(q.changes, q.changes[taken:])
-	clear(q.changes[left:])
-	q.changes = q.changes[:left]
-	q.weight -= weight
+	q.changes = slices.Delete(q.changes, 0, taken)
 	q.hasListEnd = slices.ContainsFunc(q.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
-	q.forgetSignal()
-	if left > 0 {
+	q.hasNoRoom = false
+	if len(q.changes) > 0 {
 		q.wake()
 	}
-	q.admitLocked()
-	if taken > 0 {
-		q.beginLocked()
-	} else {
-		q.doneLocked()
-	}
+	q.room.Release(weight)
 	return batch
-}
-
-// nextLocked returns how many changes the next batch has, and their weight.
-func (q *Queue) nextLocked() (taken int, weight int64) {
-	for taken < min(len(q.changes), q.maxChanges) {
-		e := &q.changes[taken]
-		if taken > 0 && weight+e.weight > maxBytes {
-			break
-		}
-		taken++
-		weight += e.weight
-		if e.change.Kind == watch.ListEnded {
-			break
-		}
-	}
-	return taken, weight
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -55,6 +54,7 @@ func TestTheLoopIsWokenWhileThereAreChanges(t *testing.T) {
 	require.NoError(t, q.Put(t.Context(), change("next")))
 	assert.True(t, signalled(q))
 	require.NoError(t, q.Put(t.Context(), change("another")))
+	assert.False(t, signalled(q), "the loop knows that there is something, and gathers")
 	assert.Len(t, q.Take(nil), 2)
 	assert.False(t, signalled(q), "all is taken")
 }
@@ -143,7 +143,7 @@ func TestAPutThatIsGivenUpLeavesNothing(t *testing.T) {
 		require.NoError(t, <-small)
 		assert.Len(t, q.Take(nil), 2)
 		assert.Empty(t, q.Take(nil))
-		assert.Zero(t, q.weight)
+		assert.True(t, q.room.TryAcquire(maxBytes), "all room is free")
 	})
 }
 
@@ -171,72 +171,6 @@ func TestAStreamThatFloodsDoesNotStarveAnother(t *testing.T) {
 	})
 }
 
-func stalled(q *Queue) bool { return q.Connected().Err() != nil }
-
-func TestABatchThatWaitsTooLongStallsTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := New(1)
-		for range 3 {
-			require.NoError(t, q.Put(t.Context(), change("x")))
-		}
-		for range 2 {
-			q.Take(nil)
-			time.Sleep(stallAfter - time.Second)
-			synctest.Wait()
-			assert.False(t, stalled(q), "each batch has its own time")
-			assert.False(t, q.IsStalled())
-		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		assert.True(t, stalled(q))
-		assert.True(t, q.IsStalled())
-
-		awaited := make(chan error, 1)
-		go func() { awaited <- q.Await(t.Context()) }()
-		q.Done()
-		synctest.Wait()
-		assert.Empty(t, awaited, "one change is still in the queue")
-		assert.Len(t, q.Take(nil), 1)
-		synctest.Wait()
-		assert.Empty(t, awaited, "the loop still has it")
-		q.Done()
-		require.NoError(t, <-awaited)
-		assert.False(t, stalled(q))
-	})
-}
-
-func TestALoopThatWaitsForMoreStallsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := New(1)
-		require.NoError(t, q.Await(t.Context()))
-		require.NoError(t, q.Put(t.Context(), change("x")))
-		q.Take(nil)
-		q.Done()
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		assert.False(t, stalled(q))
-	})
-}
-
-func TestSeveralLateBatchesAreOneStall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := New(1)
-		for range 2 {
-			require.NoError(t, q.Put(t.Context(), change("x")))
-		}
-		awaited := make(chan error, 1)
-		for range 2 {
-			q.Take(nil)
-			time.Sleep(stallAfter + time.Second)
-			if synctest.Wait(); len(q.changes) > 0 {
-				go func() { awaited <- q.Await(t.Context()) }()
-			}
-		}
-		q.Done()
-		require.NoError(t, <-awaited, "it has waited since the first batch")
-	})
-}
-
 func TestTheQueueKeepsNothingThatWasTaken(t *testing.T) {
 	q := New(2)
 	for range 3 {
@@ -247,26 +181,4 @@ func TestTheQueueKeepsNothingThatWasTaken(t *testing.T) {
 	for _, e := range q.changes[1:3] {
 		assert.Nil(t, e.change.Event)
 	}
-}
-
-func TestTakingNothingEndsAStall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := New(1)
-		require.NoError(t, q.Put(t.Context(), change("x")))
-		q.Take(nil)
-		time.Sleep(stallAfter + time.Second)
-		synctest.Wait()
-		require.True(t, stalled(q))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.ErrorIs(t, q.Await(ctx), context.Canceled)
-		q.Take(nil)
-		assert.False(t, stalled(q))
-	})
-}
-
-func TestAChangeThatIsAdmittedAsItsContextEndsIsQueued(t *testing.T) {
-	ended, end := context.WithCancel(t.Context())
-	end()
-	require.NoError(t, New(10).withdraw(ended, &waiter{}), "it waits no longer")
 }

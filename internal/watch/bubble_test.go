@@ -23,27 +23,30 @@ import (
 
 // observer collects the reports of streams.
 type observer struct {
-	mu     sync.Mutex
-	causes []watch.Cause
+	mu      sync.Mutex
+	causes  []watch.Cause
+	errs    []error
+	answers int
 }
 
 func (*observer) Arrived() {}
 
 func (*observer) Withdrawn() {}
 
-func (*observer) Answered(string) {}
+func (o *observer) Answered(string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answers++
+}
 
-func (*observer) Healthy(string) {}
-
-func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {
+func (o *observer) Restarting(_ string, cause watch.Cause, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.causes = append(o.causes, cause)
+	o.errs = append(o.errs, err)
 }
 
 func (*observer) WentBack(string, uint64, uint64) {}
-
-func (*observer) Paused(string) {}
 
 func (o *observer) seen() []watch.Cause {
 	o.mu.Lock()
@@ -53,7 +56,7 @@ func (o *observer) seen() []watch.Cause {
 
 func clientOf(t *testing.T, api *apitest.Server) rest.Interface {
 	t.Helper()
-	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api}, kubeclient.Pacing{})
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
 	require.NoError(t, err)
 	return client
 }

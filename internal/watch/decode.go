@@ -4,6 +4,7 @@ package watch
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 
@@ -16,15 +17,26 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// Decoder decodes a watch message by message. Its error is io.EOF at the end of the stream.
-type Decoder interface {
-	Decode() (kwatch.EventType, runtime.Object, error)
+const (
+	// maxEvent is how many bytes an event may have. etcd takes objects of up to 1.5 MiB by default.
+	maxEvent = 16 << 20
+	// readBuffer is small, because each stream has one: most messages do not have many more bytes.
+	readBuffer = 1 << 10
+)
+
+var errEventTooLarge = errors.New("the API server answers with more than 16 MiB for one event: check proxies before it that ignore the parameter limit")
+
+// decoder decodes a watch message by message. Its error is io.EOF at the end of the stream.
+type decoder struct {
+	messages *restwatch.Decoder
+	body     *messageReader
 }
 
-// NewDecoder returns a decoder that reads a watch in its caller's goroutine. client-go's own watch
+// newDecoder returns a decoder that reads a watch in its caller's goroutine. client-go's own watch
 // passes each message from another goroutine, which costs about as much as decoding it.
-func NewDecoder(body io.ReadCloser) (Decoder, error) {
-	buffered := bufio.NewReaderSize(body, readBuffer)
+func newDecoder(body io.ReadCloser) (*decoder, error) {
+	bounded := &messageReader{ReadCloser: body, left: maxEvent}
+	buffered := bufio.NewReaderSize(bounded, readBuffer)
 	mediaType := runtime.ContentTypeProtobuf
 	// A server that does not know protobuf answers with JSON. A frame of protobuf begins with its
 	// length, far below this.
@@ -35,16 +47,31 @@ func NewDecoder(body io.ReadCloser) (Decoder, error) {
 	if !ok || info.StreamSerializer == nil {
 		return nil, fmt.Errorf("cannot read a watch in %s", mediaType)
 	}
-	objects := event.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, corev1.SchemeGroupVersion)
-	if mediaType == runtime.ContentTypeProtobuf {
-		return &protobufDecoder{stream: buffered, others: objects}, nil
-	}
 	frames := info.StreamSerializer.NewFrameReader(readCloser{buffered, body})
-	return restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), objects), nil
+	objects := event.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, corev1.SchemeGroupVersion)
+	messages := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), objects)
+	return &decoder{messages, bounded}, nil
 }
 
-// readBuffer is how many bytes of a stream are read at once.
-const readBuffer = 32 << 10
+func (d *decoder) decode() (kwatch.EventType, runtime.Object, error) {
+	d.body.left = maxEvent
+	return d.messages.Decode()
+}
+
+// messageReader bounds what is read for a message. A decoder keeps all of it in memory.
+type messageReader struct {
+	io.ReadCloser
+	left int
+}
+
+func (r *messageReader) Read(b []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, errEventTooLarge
+	}
+	n, err := r.ReadCloser.Read(b[:min(len(b), r.left)])
+	r.left -= n
+	return n, err
+}
 
 // readCloser reads from a buffer and closes the connection behind it.
 type readCloser struct {

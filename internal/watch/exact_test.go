@@ -92,7 +92,6 @@ func TestPagesOfLargeEventsHaveFewerEvents(t *testing.T) {
 
 func listLargeEvents(t *testing.T, isExact bool) {
 	api, queue := apitest.NewInMemory(t), queue.New(10000)
-	api.WithoutStreaming()
 	var want []string
 	for n := range 610 {
 		ev := counted(fmt.Sprintf("e%05d", n), 1)
@@ -141,7 +140,6 @@ func listLargeEvents(t *testing.T, isExact bool) {
 func TestAnEventThatIsLargerThanAPageIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
-		api.WithoutStreaming()
 		for _, name := range []string{"a", "b", "c"} {
 			api.Put(event(name, strings.Repeat("m", 5<<20)))
 		}

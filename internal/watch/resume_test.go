@@ -6,24 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	kwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-func TestWhereAStreamResumesAfterAChange(t *testing.T) {
-	tests := []struct {
-		kind          kwatch.EventType
-		version, want string
-	}{
-		{kwatch.Added, "7", "7"},
-		{kwatch.Modified, "7", "7"},
-		{kwatch.Deleted, "7", "6"},
-		{kwatch.Deleted, "2", "1"},
-		{kwatch.Deleted, "1", "1"},
-		{kwatch.Deleted, "0", "0"},
-		{kwatch.Deleted, "opaque", "opaque"},
-		{kwatch.Deleted, "", ""},
-	}
-	for _, test := range tests {
-		assert.Equal(t, test.want, resumeAfter(test.kind, test.version), "%s at %q", test.kind, test.version)
+func TestWhereAStreamResumesAfterADeletion(t *testing.T) {
+	for version, want := range map[string]string{"7": "6", "2": "1", "1": "1", "0": "0", "opaque": "opaque", "": ""} {
+		assert.Equal(t, want, beforeDeletion(version), version)
 	}
 }

@@ -80,19 +80,18 @@ func TestABusyServerDelaysAPageOfAList(t *testing.T) {
 	}{
 		"for a moment: only this page is requested again": {
 			2 * time.Second,
-			[]string{"stream", "list", "more", "more", "watch"},
+			[]string{"list", "more", "more", "watch"},
 			nil,
 		},
 		"for longer than an answer may take: the list starts from scratch": {
 			5 * time.Minute,
-			[]string{"stream", "list", "more", "list", "more", "watch"},
+			[]string{"list", "more", "list", "more", "watch"},
 			[]watch.Cause{watch.Unavailable},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api, queue := apitest.NewInMemory(t), queue.New(1000)
-				api.WithoutStreaming()
 				for n := range 2001 {
 					api.Put(event(fmt.Sprint("e", n), ""))
 				}

@@ -25,10 +25,6 @@ const minUptime = 5 * time.Second
 // two end at once when an API server restarts.
 const maxQuickEnds = 3
 
-// maxIncompleteLists is how many consecutive streamed lists may end without their bookmark. Some
-// servers and proxies accept the option and never send the bookmark.
-const maxIncompleteLists = 2
-
 // errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
 // before an answer to an empty watch.
 var errClosedAtOnce = errors.New("the connection was closed at once")
@@ -45,14 +41,8 @@ type Stream struct {
 	highest uint64
 	// internalErrorAt is where the last internal error ended a stream.
 	internalErrorAt string
-	// paged is set once a streamed list is not worth another attempt.
-	paged bool
-	// incompleteLists is how many consecutive streamed lists ended without their bookmark.
-	incompleteLists int
-	// listing is set between ListBegan and ListEnded.
-	listing bool
-	// paused is the sum of the pauses of the list.
-	paused time.Duration
+	// failed is set from a failure until a watch is open.
+	failed bool
 }
 
 // New returns a stream that has not started.
@@ -73,7 +63,7 @@ var backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Cap: 15 
 // then, Run reads nothing from the API server.
 func (s *Stream) Run(ctx context.Context) {
 	delays, quickEnds := backoff, 0
-	for s.awaitTaker(ctx) == nil {
+	for ctx.Err() == nil {
 		opened, resumes := time.Now(), s.resourceVersion != "" || s.exactAt != ""
 		err := s.connect(ctx)
 		if ctx.Err() != nil {
@@ -87,14 +77,15 @@ func (s *Stream) Run(ctx context.Context) {
 			err = errClosedAtOnce
 		}
 		cause := s.afterEnd(err)
+		s.failed = s.failed || cause.IsFailure()
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > minUptime || resumes && cause == Expired {
 			// The server answers, and only a list helps: the failures before must not delay it. If a
 			// list itself expires, the delays go on.
 			delays = backoff
 		}
-		if err == nil && !quickEnd || cause == Stalled {
-			continue // The server's own time limit, or the receiver's: connect at once.
+		if err == nil && !quickEnd {
+			continue // The server's own time limit: connect at once.
 		}
 		pause(ctx, max(delays.Step(), retryAfter(err)))
 	}
@@ -106,14 +97,6 @@ func (s *Stream) Run(ctx context.Context) {
 func retryAfter(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return min(time.Duration(seconds)*time.Second, responseTimeout)
-}
-
-// awaitTaker waits until the stream may connect.
-func (s *Stream) awaitTaker(ctx context.Context) error {
-	if s.config.Taker.IsStalled() {
-		s.config.Observer.Paused(s.config.Namespace)
-	}
-	return s.config.Taker.Await(ctx)
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -131,18 +114,6 @@ func (s *Stream) connect(ctx context.Context) error {
 	if err := s.checkVersion(ctx); err != nil {
 		return err
 	}
-	if s.resourceVersion == "" && s.exactAt == "" && !s.paged {
-		initial := true
-		err := s.watch(ctx, metav1.ListOptions{
-			SendInitialEvents:    &initial,
-			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
-		})
-		if !s.listing || !isInvalid(err) {
-			s.decidePaging(err)
-			return err
-		}
-		s.paged = true
-	}
 	if s.resourceVersion == "" {
 		if err := s.listPages(ctx); err != nil {
 			if isInvalid(err) {
@@ -151,28 +122,11 @@ func (s *Stream) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.watch(ctx, metav1.ListOptions{ResourceVersion: s.resourceVersion})
-}
-
-// decidePaging decides, after a streamed list, whether the next one is paged.
-func (s *Stream) decidePaging(err error) {
-	switch {
-	case !s.listing:
-		s.incompleteLists = 0
-	case errors.Is(err, errNoResponse), errors.Is(err, errIncompleteList):
-		s.incompleteLists++
-		if s.paged = s.incompleteLists >= maxIncompleteLists; s.paged {
-			reached.State("streamed lists never end")
-		}
-	case errors.Is(err, errStalled):
-		reached.State("a stall ends a streamed list")
-		s.paged = true // A stall ends a streamed list, but not a paged one.
-	}
+	return s.watch(ctx)
 }
 
 // afterEnd returns the cause of an end and resets what the next attempt must not use.
 func (s *Stream) afterEnd(err error) Cause {
-	s.listing = false
 	switch {
 	case err == nil:
 		return Ended
@@ -189,8 +143,6 @@ func (s *Stream) afterEnd(err error) Cause {
 		return Forbidden
 	case errors.Is(err, errNoResponse):
 		return Silent
-	case errors.Is(err, errStalled):
-		return Stalled
 	default:
 		return Unavailable
 	}
@@ -204,14 +156,12 @@ func isExpired(err error) bool {
 		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
 }
 
-// isInvalid reports whether the server rejected the request as invalid. Servers without streaming
-// lists reject the option like this.
+// isInvalid reports whether the server rejected the request as invalid.
 func isInvalid(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 func (s *Stream) beginList(ctx context.Context) error {
-	s.listing, s.paused = true, 0
 	return s.put(ctx, Change{Kind: ListBegan})
 }
 
@@ -219,9 +169,8 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 	if err := s.put(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
 		return err
 	}
-	s.listing, s.exactAt = false, ""
+	s.exactAt = ""
 	s.setVersion(resourceVersion)
-	s.config.Observer.Healthy(s.config.Namespace)
 	return nil
 }
 

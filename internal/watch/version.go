@@ -4,9 +4,7 @@ package watch
 
 import (
 	"context"
-	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
@@ -46,15 +44,9 @@ func (s *Stream) storeVersion(ctx context.Context) (string, error) {
 	if namespace == "" {
 		namespace = metav1.NamespaceSystem // A name is a key only within a namespace.
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errNoResponse)
-	defer cancel()
-	list := &corev1.EventList{}
-	err := s.config.Client.Get().Namespace(namespace).Resource("events").
-		MaxRetries(0). // The stream connects again, with a back-off.
-		VersionedParams(&metav1.ListOptions{FieldSelector: "metadata.name=" + unusedName, Limit: 1}, parameters).
-		Do(ctx).Into(list)
-	if err != nil && errors.Is(context.Cause(ctx), errNoResponse) {
-		return "", errNoResponse
+	list, err := s.page(ctx, namespace, &metav1.ListOptions{FieldSelector: "metadata.name=" + unusedName, Limit: 1})
+	if err != nil {
+		return "", err
 	}
-	return list.ResourceVersion, err
+	return list.ResourceVersion, nil
 }

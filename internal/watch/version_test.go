@@ -40,12 +40,12 @@ func TestABackupIsRestored(t *testing.T) {
 		api.Put(counted("a", 2))
 		api.Put(counted("b", 1))
 		assert.Equal(t, []string{"changed a=2", "changed b=1"}, changes(queue))
-		assert.Equal(t, []string{"stream"}, api.Requests(), "a first start asks for no version")
+		assert.Equal(t, []string{"list", "watch"}, api.Requests(), "a first start asks for no version")
 
 		time.Sleep(time.Minute)
 		api.Cut()
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests())
+		assert.Equal(t, []string{"list", "watch", "version", "watch"}, api.Requests())
 		assert.Empty(t, changes(queue))
 
 		api.Restore(backup)

@@ -58,8 +58,10 @@ const (
 	Forbidden    Cause = "forbidden"    // 403: a permission is missing
 	Unavailable  Cause = "unavailable"  // the connection failed, or the server answered 429 or 5xx
 	Silent       Cause = "silent"       // the connection is open but idle for too long
-	Stalled      Cause = "stalled"      // the receiver cannot take more events and closed it
 )
+
+// IsFailure reports whether the stream could not just resume, or list.
+func (c Cause) IsFailure() bool { return c != Ended && c != Expired }
 
 // Observer observes the streams. Each stream calls it from its own goroutine. Its methods must not
 // block.
@@ -69,17 +71,13 @@ type Observer interface {
 	// Withdrawn is called for each event that the Taker did not take before the stream ended. The next
 	// stream reads it again.
 	Withdrawn()
-	// Answered is called when the API server has begun to answer a list or a watch.
+	// Answered is called when a watch of the namespace is open. It is also called when the API server
+	// has answered a list, unless the stream has failed: it may fail again before the list is complete.
 	Answered(namespace string)
-	// Healthy is called when a stream of the namespace is open.
-	Healthy(namespace string)
 	// Restarting is called when a stream has ended. err is nil if the server ended it normally.
 	Restarting(namespace string, cause Cause, err error)
 	// WentBack is called when the store's version is below one that the stream knows.
 	WentBack(namespace string, known, now uint64)
-	// Paused is called before a stream without a connection waits until the Taker lets it connect.
-	// Until then, nobody knows whether it can.
-	Paused(namespace string)
 }
 
 // Taker takes the changes of the streams. Its methods are called concurrently. Each stream calls
@@ -88,13 +86,6 @@ type Taker interface {
 	// Put takes a change. It may wait until the context ends. If it returns an error, it has not
 	// taken the change.
 	Put(context.Context, Change) error
-	// Connected returns a context that ends when nothing was taken for too long. The streams then
-	// close their connections.
-	Connected() context.Context
-	// IsStalled reports whether streams may not connect.
-	IsStalled() bool
-	// Await waits until streams may connect. It returns the context's error if that ends first.
-	Await(context.Context) error
 }
 
 // Config is what to stream, and the Taker of the changes.

@@ -34,9 +34,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // observer records the reports of a stream.
 type observer struct {
-	mu      sync.Mutex
-	healthy int
-	causes  []Cause
+	mu     sync.Mutex
+	causes []Cause
 }
 
 func (o *observer) Arrived() {}
@@ -45,12 +44,6 @@ func (o *observer) Withdrawn() {}
 
 func (o *observer) Answered(string) {}
 
-func (o *observer) Healthy(string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.healthy++
-}
-
 func (o *observer) Restarting(_ string, cause Cause, _ error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,8 +51,6 @@ func (o *observer) Restarting(_ string, cause Cause, _ error) {
 }
 
 func (o *observer) WentBack(string, uint64, uint64) {}
-
-func (o *observer) Paused(string) {}
 
 func (o *observer) has(cause Cause) bool {
 	o.mu.Lock()
@@ -76,7 +67,7 @@ type running struct {
 
 func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	t.Helper()
-	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api}, kubeclient.Pacing{})
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
 	require.NoError(t, err)
 	s := &running{t: t, changes: make(chan Change), observer: &observer{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -88,15 +79,10 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		client.(*rest.RESTClient).Client.CloseIdleConnections()
+		kubeclient.Close(client)
 	})
 	return s
 }
-
-func (s *running) Connected() context.Context { return context.Background() }
-
-func (s *running) IsStalled() bool                 { return false }
-func (s *running) Await(ctx context.Context) error { return ctx.Err() }
 
 func (s *running) Put(ctx context.Context, change Change) error {
 	select {
@@ -151,44 +137,31 @@ func TestEventsAreNormalizedOnArrival(t *testing.T) {
 }
 
 func TestListsThenWatches(t *testing.T) {
-	for name, prepare := range map[string]func(*apitest.Server){
-		"on a server that streams listings": func(*apitest.Server) {},
-		"on a server that does not":         (*apitest.Server).WithoutStreaming,
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := apitest.New(t)
-			prepare(api)
-			a := api.Put(newEvent("a", 1))
-			api.Put(newEvent("b", 1))
-			s := stream(t, api, "")
-			first := "began"
-			if name != "on a server that streams listings" {
-				s.expect(first) // The streamed list that was rejected.
-			}
-			s.expect(first, "listed a=1", "listed b=1", "ended")
-			api.Put(newEvent("a", 2))
-			api.Delete(a)
-			s.expect("changed a=2", "deleted a=2")
-		})
-	}
+	api := apitest.New(t)
+	a := api.Put(newEvent("a", 1))
+	api.Put(newEvent("b", 1))
+	s := stream(t, api, "")
+	s.expect("began", "listed a=1", "listed b=1", "ended")
+	api.Put(newEvent("a", 2))
+	api.Delete(a)
+	s.expect("changed a=2", "deleted a=2")
 }
 
 func TestPagesAreReadOneByOne(t *testing.T) {
 	api := apitest.New(t)
-	api.WithoutStreaming()
 	const events = 2*pageSize + 10
 	for i := range events {
 		api.Put(newEvent(fmt.Sprintf("e%05d", i), 1))
 	}
 	s := stream(t, api, "")
-	s.expect("began", "began")
+	s.expect("began")
 	for i := range events {
 		s.expect(fmt.Sprintf("listed e%05d=1", i))
 	}
 	s.expect("ended")
 	api.Put(newEvent("new", 1))
 	s.expect("changed new=1")
-	assert.Equal(t, []string{"stream", "list", "more", "more", "watch"}, connections(api.Requests()))
+	assert.Equal(t, []string{"list", "more", "more", "watch"}, connections(api.Requests()))
 }
 
 func TestOneNamespaceOnly(t *testing.T) {
@@ -214,7 +187,7 @@ func TestACutConnectionResumesWhereItWas(t *testing.T) {
 	api.Cut()
 	api.Put(newEvent("a", 3))
 	s.expect("changed a=3")
-	assert.Equal(t, []string{"stream", "watch"}, connections(api.Requests()), "no second listing")
+	assert.Equal(t, []string{"list", "watch", "watch"}, connections(api.Requests()), "no second listing")
 }
 
 func TestAStreamResumesAtABookmark(t *testing.T) {
@@ -230,7 +203,7 @@ func TestAStreamResumesAtABookmark(t *testing.T) {
 		api.Cut()
 		api.Put(newEvent("a", 2))
 		s.expect("changed a=2")
-		assert.Equal(t, []string{"stream", "watch"}, connections(api.Requests()), "no second listing")
+		assert.Equal(t, []string{"list", "watch", "watch"}, connections(api.Requests()), "no second listing")
 	})
 }
 
@@ -252,7 +225,6 @@ func TestWhatHappenedBefore410IsListed(t *testing.T) {
 
 func TestAListingThatBreaksRestarts(t *testing.T) {
 	api := apitest.New(t)
-	api.WithoutStreaming()
 	for i := range pageSize + 1 {
 		api.Put(newEvent(fmt.Sprintf("e%05d", i), 1))
 	}
@@ -264,7 +236,6 @@ func TestAListingThatBreaksRestarts(t *testing.T) {
 		return 0
 	})
 	s := stream(t, api, "")
-	s.expect("began")
 	for range 2 {
 		s.expect("began")
 		for i := range pageSize {
@@ -404,11 +375,6 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 type taken chan Change
 
 func (t taken) Put(_ context.Context, c Change) error { t <- c; return nil }
-
-func (taken) Connected() context.Context { return context.Background() }
-
-func (taken) IsStalled() bool             { return false }
-func (taken) Await(context.Context) error { return nil }
 
 // connections leaves out the requests for the store's version.
 func connections(requests []string) []string {

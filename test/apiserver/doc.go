@@ -19,8 +19,7 @@
 //     events.k8s.io.
 //   - Field selectors name only some fields of events. Other fields, and label selectors, are
 //     refused. GET takes no resource version other than 0.
-//   - A watch begins either with a list or at a version: sendInitialEvents=true with a version, and
-//     sendInitialEvents=false without one, are refused.
+//   - Lists are not streamed: the feature gate WatchList is off.
 //   - A list at a compacted version comes without a token to continue as it is now.
 //   - Nobody needs a permission: Options.Decide refuses requests.
 //   - A write is seen by all watches at once. etcd needs up to 100 ms for a watch from an old
@@ -32,7 +31,6 @@
 //   - Lists at an exact version never come from the snapshots of a watch cache. The real server
 //     notices a compaction there up to 15 seconds late.
 //   - A watch cache holds the last 100 changes of a kind, and all that were not compacted.
-//   - The default timeout of watches is fixed. A list that a cache streams is not followed by a
-//     second bookmark after one second.
+//   - The default timeout of watches is fixed.
 //   - Requests have no time limit of 60 seconds, and no rate limit.
 package apiserver

@@ -114,7 +114,6 @@ func parse(w http.ResponseWriter, r *http.Request) *call {
 	c.Resource.Resource, c.Name = rest[0], strings.Join(rest[1:], "/")
 	query := r.URL.Query()
 	c.Verb = verb(r.Method, c.Name, query.Get("watch"))
-	c.Streaming = c.Verb == "watch" && query.Get("sendInitialEvents") == "true"
 	c.Single = strings.Contains(query.Get("fieldSelector"), "metadata.name=")
 	return c
 }

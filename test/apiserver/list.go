@@ -29,14 +29,15 @@ const (
 
 // readOptions reads and checks the options of a list or watch, and returns their version.
 func (s *Server) readOptions(c *call) (version int64, err error) {
-	o, streams := &internalversion.ListOptions{}, !s.options.NoStreamingLists
+	o := &internalversion.ListOptions{}
 	query := c.http.URL.Query()
 	err = metascheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, o)
 	if err != nil {
 		return 0, apierrors.NewBadRequest(err.Error())
 	}
-	internalversion.SetListOptionsDefaults(o, streams)
-	if errs := validation.ValidateListOptions(o, streams); len(errs) > 0 {
+	const streamsLists = false
+	internalversion.SetListOptionsDefaults(o, streamsLists)
+	if errs := validation.ValidateListOptions(o, streamsLists); len(errs) > 0 {
 		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}
 		return 0, apierrors.NewInvalid(kind, "", errs)
 	}
@@ -107,6 +108,9 @@ func (s *Server) list(c *call) error {
 	}
 	if at.from == "" {
 		s.reportList(c, list.ResourceVersion, false)
+	}
+	if c.answer.SameToken {
+		list.Continue = encodeContinue("", must(parseVersion(list.ResourceVersion)))
 	}
 	meta, items := encode(&list), make([][]byte, len(records))
 	size := len(meta) + fieldOverhead

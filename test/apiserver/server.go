@@ -30,8 +30,6 @@ type Options struct {
 	CacheLag time.Duration
 	// EventBookmarks lets watches of events have bookmarks.
 	EventBookmarks bool
-	// NoStreamingLists refuses sendInitialEvents, as servers before Kubernetes 1.32 do.
-	NoStreamingLists bool
 	// KeepCreationTimes lets Create keep the creation time of an object that has one, such as a
 	// recorded one.
 	KeepCreationTimes bool
@@ -60,7 +58,6 @@ type Request struct {
 	Verb            string // get, list, watch, create, update or discover
 	Resource        schema.GroupResource
 	Namespace, Name string
-	Streaming       bool // a watch with sendInitialEvents
 	Single          bool // a list or a watch of a single name
 	Number          int  // of the requests before this one with the same Client, Verb and Resource
 }
@@ -74,8 +71,8 @@ type Answer struct {
 	Err        error         // refuses with this error
 	LoseAnswer bool          // act, and break the connection without an answer
 	// break a watch's connection after this number of messages; 0: do not
-	CutAfter      int
-	NoEndBookmark bool // a streaming list does not end
+	CutAfter  int
+	SameToken bool // each page of a list has the token of its first page
 }
 
 // List describes a part of a list of events to Options.Listed.

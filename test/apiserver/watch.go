@@ -46,9 +46,6 @@ func (s *Server) watch(c *call) error {
 	if err != nil {
 		return err
 	}
-	if initial := c.options.SendInitialEvents; initial != nil && *initial != (version == 0) {
-		return apierrors.NewBadRequest("neither a version nor a list, or both, are not simulated")
-	}
 	timeout := defaultTimeout
 	if seconds := c.options.TimeoutSeconds; seconds != nil && *seconds > 0 {
 		timeout = time.Duration(*seconds) * time.Second
@@ -91,27 +88,18 @@ func (st *stream) run() {
 	st.follow()
 }
 
-// begin sends what exists, if the client wants it.
+// begin sends what exists, if the watch has no version.
 func (st *stream) begin() error {
 	if st.after > 0 {
 		return st.resume()
 	}
-	o, s := st.options, st.server
-	records, list, err := s.page(st.call, snapshot{cached: o.ResourceVersion != ""})
+	records, list, err := st.server.page(st.call, snapshot{cached: st.options.ResourceVersion != ""})
 	if err != nil {
 		return err
 	}
 	st.after = must(parseVersion(list.ResourceVersion))
-	isList := o.SendInitialEvents != nil
-	if isList {
-		s.reportList(st.call, list.ResourceVersion, false)
-	}
 	for _, r := range records {
 		st.send(watch.Added, r)
-	}
-	if isList && o.AllowWatchBookmarks && !st.answer.NoEndBookmark {
-		s.reportList(st.call, list.ResourceVersion, true)
-		st.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
 	st.flush()
 	return nil
@@ -163,7 +151,7 @@ func (st *stream) follow() {
 		case <-bookmark.C:
 			isMarked := st.table.cached || st.server.options.EventBookmarks
 			if st.options.AllowWatchBookmarks && isMarked && st.after > start {
-				st.bookmark(nil)
+				st.bookmark()
 				st.flush()
 			}
 			bookmark.Reset(st.untilBookmark())
@@ -235,9 +223,9 @@ func (st *stream) send(change watch.EventType, r *record) {
 
 // bookmark sends the version that was reached. Only metadata matter, which are encoded the same in
 // all kinds.
-func (st *stream) bookmark(annotations map[string]string) {
+func (st *stream) bookmark() {
 	object := &metav1.PartialObjectMetadata{}
-	object.ResourceVersion, object.Annotations = strconv.FormatInt(st.after, 10), annotations
+	object.ResourceVersion = strconv.FormatInt(st.after, 10)
 	st.message(watch.Bookmark, document(st.kind(), encode(object)))
 }
 

@@ -35,15 +35,13 @@ type Objects struct {
 
 	mu         sync.Mutex
 	faults     map[string]Fault // by path
-	requests   []string         // paths, with "?list" or "?watch"
+	requests   []string         // paths, with "?list"
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
 	read       int      // objects in answers
-	watchers   int
 
-	Delay      time.Duration // how long each request takes; during requests, use SetDelay
-	Aggregated bool          // whether there is aggregated discovery
-	JSON       bool          // whether metadata comes as JSON, as from many aggregated API servers
+	Delay time.Duration // how long each request takes; during requests, use SetDelay
+	JSON  bool          // whether metadata comes as JSON, as from many aggregated API servers
 }
 
 // Fault is how requests for a path fail. Times limits how many of them fail; 0: all.
@@ -66,7 +64,7 @@ func NewObjects(t testing.TB) *Objects {
 func NewObjectsInMemory() *Objects { return newObjects(nil) }
 
 func newObjects(decide func(apiserver.Request) apiserver.Answer) *Objects {
-	o := &Objects{faults: map[string]Fault{}, userAgents: map[string]bool{}, Aggregated: true}
+	o := &Objects{faults: map[string]Fault{}, userAgents: map[string]bool{}}
 	o.cluster = apiserver.New(apiserver.Options{ClusterUID: "cluster-uid", Decide: decide, Read: o.countRead})
 	o.Serve("networking.k8s.io/v1", "Ingress", "ingresses", true)
 	return o
@@ -256,12 +254,6 @@ func (o *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
 		}
 		writeStatus(w, fault.Status, path.Base(r.URL.Path))
-	case isWatch(r):
-		o.countWatcher(1)
-		defer o.countWatcher(-1)
-		o.cluster.ServeHTTP(w, r)
-	case isDiscovery(r.URL.Path):
-		o.answerDiscovery(w, r)
 	case o.JSON:
 		o.answerJSON(w, r)
 	default:
@@ -275,10 +267,7 @@ func (o *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 	defer o.mu.Unlock()
 	o.userAgents[r.UserAgent()] = true
 	path := r.URL.Path
-	switch {
-	case isWatch(r):
-		path += "?watch"
-	case isList(r):
+	if isList(r) {
 		path += "?list"
 	}
 	o.requests = append(o.requests, path)
@@ -297,19 +286,7 @@ func (o *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 	return f, o.Delay
 }
 
-func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
-func isList(r *http.Request) bool  { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
-
-// answerDiscovery answers as a server before aggregated discovery does, if there is none.
-func (o *Objects) answerDiscovery(w http.ResponseWriter, r *http.Request) {
-	if !o.Aggregated {
-		r = r.Clone(r.Context())
-		isAggregated := func(mediaType string) bool { return strings.Contains(mediaType, "as=") }
-		accepted := strings.Split(r.Header.Get("Accept"), ",")
-		r.Header.Set("Accept", strings.Join(slices.DeleteFunc(accepted, isAggregated), ","))
-	}
-	o.cluster.ServeHTTP(w, r)
-}
+func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
 
 var fromProtobuf = func() *protobuf.Serializer {
 	scheme := runtime.NewScheme()
@@ -352,17 +329,4 @@ func (o *Objects) UserAgents() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Sorted(maps.Keys(o.userAgents))
-}
-
-func (o *Objects) countWatcher(n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.watchers += n
-}
-
-// Watchers returns how many watches are open.
-func (o *Objects) Watchers() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.watchers
 }

@@ -43,8 +43,6 @@ type Server struct {
 	refuse   func(*http.Request) int
 	delay    time.Duration
 	requests []string
-	noStream bool
-	noEnd    bool
 
 	refuseCluster    []int // the statuses of the next requests for the namespace kube-system
 	refuseConfigMaps func(verb string) int
@@ -78,11 +76,6 @@ func NewInMemory(testing.TB) *Server {
 }
 
 func (s *Server) begin(options apiserver.Options) {
-	options.Decide = func(apiserver.Request) apiserver.Answer {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return apiserver.Answer{NoEndBookmark: s.noEnd}
-	}
 	options.KeepCreationTimes = true
 	s.store = apiserver.New(options)
 }
@@ -155,23 +148,8 @@ func (s *Server) RetryAfter(delay time.Duration) {
 	s.delay = delay
 }
 
-// WithoutStreaming makes the server reject streamed lists, as old servers do.
-func (s *Server) WithoutStreaming() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.noStream = true
-}
-
-// WithoutEndBookmark makes the server accept streamed lists and never end them.
-func (s *Server) WithoutEndBookmark() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.noEnd = true
-}
-
 // Requests returns the requests for events so far, as "list", "exact" (a list at an exact version),
-// "more" (the next page of a list), "stream" (a streamed list), "watch", and "version" (a list of a
-// single name).
+// "more" (the next page of a list), "watch", and "version" (a list of a single name).
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,14 +172,11 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	kind := requestKind(r)
 	s.mu.Lock()
 	s.requests = append(s.requests, kind)
-	refuse, delay, noStream := s.refuse, s.delay, s.noStream
+	refuse, delay := s.refuse, s.delay
 	s.mu.Unlock()
 	status := 0
 	if refuse != nil {
 		status = refuse(r)
-	}
-	if status == 0 && kind == "stream" && noStream {
-		status = http.StatusUnprocessableEntity
 	}
 	switch {
 	case status < 0:
@@ -219,8 +194,6 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 func requestKind(r *http.Request) string {
 	query := r.URL.Query()
 	switch {
-	case query.Get("sendInitialEvents") == "true":
-		return "stream"
 	case query.Get("watch") == "true" || query.Get("watch") == "1":
 		return "watch"
 	case strings.HasPrefix(query.Get("fieldSelector"), "metadata.name="):

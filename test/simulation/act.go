@@ -254,8 +254,8 @@ func (f *Fault) answer(seed uint64, request apiserver.Request, answer *apiserver
 		if request.Verb == "watch" {
 			answer.CutAfter = 1 + draw(seed, request.Client+"cut", request.Number).IntN(6)
 		}
-	case NoEndBookmark:
-		answer.NoEndBookmark = request.Streaming && request.Resource.Resource == "events"
+	case ListNeverEnds:
+		answer.SameToken = request.Resource.Resource == "events" && !request.Single
 	case LeaseForbidden:
 		if request.Resource == leases {
 			answer.Status = http.StatusForbidden

@@ -23,31 +23,25 @@ func (p *process) checkLeads(what string) {
 	}
 }
 
-const (
-	mostHeld = 12 << 20
-	// mostHeldAtOnce bounds a page of a list: it has 2,000 events of any size, and at most 4 MiB.
-	mostHeldAtOnce = 64 << 20
-)
+// mostHeld is how many bytes of events a process may hold: a batch, the queue, and a page of a list
+// have at most 4 MiB each, and then there are the buffers of connections.
+const mostHeld = 16 << 20
 
 // checkMemory checks how much the processes held.
 func (e *environment) checkMemory() {
-	limit := mostHeld
-	if e.plan.Elector || e.plan.OldServer {
-		limit = mostHeldAtOnce
-	}
 	for _, p := range e.allProcesses() {
-		if p.most > limit && e.plan.longestDedup() == 0 {
+		if p.most > mostHeld && e.plan.longestDedup() == 0 {
 			e.violate(boundedMemory, "", "%s held %d bytes of events", p.name, p.most)
 		}
-		if p.mostEvents > mostEvents && limit == mostHeld && e.plan.longestDedup() == 0 {
+		if p.mostEvents > mostEvents && e.plan.longestDedup() == 0 {
 			e.violate(boundedMemory, "", "%s held %d events", p.name, p.mostEvents)
 		}
 	}
 }
 
-// mostEvents is how many events a process may hold: a batch, 4 MiB of small events in the queue,
-// and what a connection's buffers have.
-const mostEvents = 5500
+// mostEvents is how many events a process may hold: a batch, 4 MiB of small events in the queue, a
+// page of a list, and what a connection's buffers have.
+const mostEvents = 7500
 
 // lookupFaults let lookups be repeated.
 var lookupFaults = []FaultKind{

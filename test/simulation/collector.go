@@ -332,7 +332,7 @@ func isStarting(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isStarting(err) })
 	}
-	return errors.Is(err, health.ErrNotWatched)
+	return errors.Is(err, health.ErrNoAnswer)
 }
 
 // failing reports whether the component's status is an error, or was one for that long ago.

@@ -24,7 +24,7 @@ const (
 	ConnectionsDie FaultKind = "connections die silently"
 	Stalled        FaultKind = "connections stall"
 	SlowNetwork    FaultKind = "connections are slow"
-	NoEndBookmark  FaultKind = "streaming list never ends"
+	ListNeverEnds  FaultKind = "list of events never ends"
 	BackupRestored FaultKind = "etcd restored from a backup"
 	ClusterNew     FaultKind = "another cluster at the address"
 	LeaseForbidden FaultKind = "lease permission missing"

@@ -66,7 +66,7 @@ type Plan struct {
 	CompactAfter time.Duration
 	CacheLag     time.Duration
 	Latency      time.Duration // of each request
-	OldServer    bool          // no streaming lists, and v2beta1 of aggregated discovery, as Kubernetes 1.28
+	OldServer    bool          // v2beta1 of aggregated discovery, as Kubernetes 1.28
 	Apps         []AppPlan
 	Crowd        int           // pods without events, in the namespace of an app
 	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
@@ -169,7 +169,7 @@ func (p *Plan) varyRarely(r *rand.Rand) {
 // not decide what it then counts of an event that has a lower count, or that was created again.
 var gaps = []FaultKind{
 	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut,
-	ConnectionsDie, Stalled, NoEndBookmark, BackupRestored, ClusterNew, LeaseForbidden, Killed,
+	ConnectionsDie, Stalled, ListNeverEnds, BackupRestored, ClusterNew, LeaseForbidden, Killed,
 	Restarted, Paused, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
 }
 
@@ -285,7 +285,7 @@ func (p *Plan) possibleFaults() []FaultKind {
 	possible := []FaultKind{
 		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, GroupStale, APIHangs, APISlow, AnswersLost,
 		WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut, Stalled, SlowNetwork,
-		NoEndBookmark, BackupRestored, ClusterNew, PipelineRejects, PipelineRejects,
+		ListNeverEnds, BackupRestored, ClusterNew, PipelineRejects, PipelineRejects,
 		PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
 		Killed, Killed, Killed, Killed, Restarted, Restarted,
 	}
@@ -396,8 +396,8 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 			f.Replica = r.IntN(p.Replicas)
 		}
 	}
-	if f.is(APIDown, APIHangs, KindMissing, GroupStale, Compaction, ConnectionsCut, Stalled, BackupRestored,
-		ClusterNew, LeaseForbidden, StorageUnreadable) {
+	if f.is(APIDown, APIHangs, KindMissing, GroupStale, Compaction, ConnectionsCut, Stalled, ListNeverEnds,
+		BackupRestored, ClusterNew, LeaseForbidden, StorageUnreadable) {
 		f.OneIn = 1
 	}
 }
@@ -418,7 +418,7 @@ func (p Plan) String() string {
 		p.Dedup, p.EventTTL, p.CompactAfter)
 	text += joinSet(p.Topology.parts()) + joinSet(p.Configured.parts()) + joinSet([]part{
 		{"few features", p.Few},
-		{"a server without streaming lists", p.OldServer},
+		{"an old server", p.OldServer},
 		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},
 		{fmt.Sprintf("the API server is %v away", p.Latency), p.Latency > 0},
 		{"exporters destroy what they get", p.MutatesData},

@@ -116,12 +116,8 @@ var regressions = []requirement{
 			}
 		}},
 	}, {
-		name: "a streaming list without an end bookmark",
-		plan: plain(storageAlone, fault(NoEndBookmark, 0, 3600)).with(func(p *Plan) {
-			p.Active = time.Hour
-			p.Producers[0] = writes(HandMade, "ByHand", 30*time.Second, 10*time.Second, 100)
-			p.Producers[0].Type = "Normal"
-		}),
+		name: "a list whose token repeats",
+		plan: plain(storageAlone, fault(ListNeverEnds, 0, 60)).with(fromBeginning),
 	}, deletionsCutShort(), {
 		name: "storage cannot be written and the process is killed",
 		plan: plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(0, 90, 100),

@@ -45,7 +45,7 @@ type refusals struct{ *environment }
 func (r refusals) Failed(_, _, message string, err error) {
 	r.violate(restorable, "", "%s: %.300v", message, err)
 }
-func (refusals) Recovered(string, string)            {}
+func (refusals) Works(string, string)                {}
 func (refusals) Unsaved(time.Time)                   {}
 func (refusals) Saved()                              {}
 func (refusals) NotSaved()                           {}

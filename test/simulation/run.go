@@ -121,7 +121,7 @@ func newEnvironment(plan Plan, scenario Scenario) *environment {
 	e.server = apiserver.New(apiserver.Options{
 		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter,
 		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent, Served: e.served, Read: e.read,
-		EventBookmarks: plan.EventBookmarks, NoStreamingLists: plan.OldServer, OldDiscovery: plan.OldServer,
+		EventBookmarks: plan.EventBookmarks, OldDiscovery: plan.OldServer,
 	})
 	e.server.AddKind(rollouts)
 	e.server.AddKind(links)

@@ -19,8 +19,7 @@ var ofStates = []requirement{
 		plan: plain(storageAlone, ofResource(fault(APISlow, 60, 140), "events", 0).slowBy(14*time.Second), killReplica(0, 62, 64)).
 			with(func(p *Plan) { p.Existing, p.OldServer, p.CompactAfter = 4200, true, 5*time.Second }),
 	}, {
-		name:    "the pipeline rejects while a list has more bytes than the queue",
-		reaches: "a stall ends a streamed list",
+		name: "the pipeline rejects while a list has more bytes than the queue",
 		plan: plain(storageAlone, killReplica(0, 50, 100), fault(PipelineRejects, 95, 160)).with(compacted).
 			with(lasting(5 * time.Minute)),
 		scenario: Scenario{Act: func(e *environment) {

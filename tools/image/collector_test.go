@@ -157,8 +157,6 @@ extensions:
   health_check:
   pprof:
   basicauth/client: {client_auth: {username: user, password: secret}}
-  bearertokenauth: {token: secret}
-  oauth2client: {client_id: id, client_secret: secret, token_url: "https://example.com/token"}
   file_storage: {directory: .}
 
 connectors:
@@ -166,13 +164,13 @@ connectors:
 
 exporters:
   debug:
-  otlp_grpc: {endpoint: "example.com:4317", auth: {authenticator: bearertokenauth}}
-  otlp_http: {endpoint: "https://example.com:4318", auth: {authenticator: oauth2client}}
+  otlp_grpc: {endpoint: "example.com:4317"}
+  otlp_http: {endpoint: "https://example.com:4318"}
   prometheus: {endpoint: "127.0.0.1:0"}
   otlp_http/basicauth: {endpoint: "https://example.com:4318", auth: {authenticator: basicauth/client}}
 
 service:
-  extensions: [health_check, pprof, basicauth/client, bearertokenauth, oauth2client, file_storage]
+  extensions: [health_check, pprof, basicauth/client, file_storage]
   pipelines:
     logs:
       receivers: [kube_events]

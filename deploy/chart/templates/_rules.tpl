@@ -11,15 +11,12 @@ their owners. A Role in one namespace does not get the kinds that have no namesp
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get{{ if $clusterWide }}, list{{ end }}]
-# While there are many new pods, the receiver watches them instead of looking up each one.
-- apiGroups: [""]
-  resources: [pods]
-  verbs: [get, list, watch]
 # The objects that the cluster's own controllers write events about, and the owners of such objects.
 - apiGroups: [""]
   resources:
     - endpoints
     - persistentvolumeclaims
+    - pods
     - replicationcontrollers
     - resourcequotas
     - serviceaccounts

@@ -31,7 +31,7 @@ type Feature struct {
 	detect func(context.Context, *api) (bool, error)
 }
 
-// ListsAtAVersion, Metadata, StreamingLists, AggregatedDiscovery and NoManagedFields are all
+// ListsAtAVersion, Metadata, AggregatedDiscovery and NoManagedFields are all
 // features.
 var (
 	ListsAtAVersion = Feature{
@@ -42,14 +42,9 @@ var (
 		Name:   "metadata of objects without their content, in protobuf (`PartialObjectMetadataList`)",
 		detect: metadata,
 	}
-	StreamingLists = Feature{
-		Name:    "streaming lists of events (`sendInitialEvents`)",
-		Without: "lists in pages of 2,000 events",
-		detect:  streamingLists,
-	}
 	AggregatedDiscovery = Feature{
 		Name:    "aggregated discovery (`apidiscovery.k8s.io/v2`) with an ETag",
-		Without: "uses `v2beta1`, or reads one document for each API version",
+		Without: "uses `v2beta1`",
 		detect:  aggregatedDiscovery,
 	}
 	NoManagedFields = Feature{
@@ -61,7 +56,7 @@ var (
 
 // All returns all features; those that the receiver needs come first.
 func All() []Feature {
-	return []Feature{ListsAtAVersion, Metadata, StreamingLists, AggregatedDiscovery, NoManagedFields}
+	return []Feature{ListsAtAVersion, Metadata, AggregatedDiscovery, NoManagedFields}
 }
 
 // In reports whether the API server has the feature.
@@ -155,35 +150,6 @@ func metadata(ctx context.Context, a *api) (bool, error) {
 	var object runtime.Unknown
 	err = object.Unmarshal(body[min(len(prefix), len(body)):])
 	return object.Kind == "PartialObjectMetadataList", err
-}
-
-// streamingLists also waits for the bookmark that ends the list: an API server that accepts the
-// request and never sends the bookmark does not have the feature.
-func streamingLists(ctx context.Context, a *api) (bool, error) {
-	response, err := a.get(ctx, events, url.Values{
-		"watch": {"true"}, "sendInitialEvents": {"true"}, "allowWatchBookmarks": {"true"},
-		"resourceVersionMatch": {string(metav1.ResourceVersionMatchNotOlderThan)}, "timeoutSeconds": {"60"},
-	}, "Accept", inJSON)
-	if err != nil {
-		return false, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return false, nil
-	}
-	messages := json.NewDecoder(response.Body)
-	for {
-		var message struct {
-			Object metav1.PartialObjectMetadata `json:"object"`
-		}
-		err := messages.Decode(&message)
-		if errors.Is(err, io.EOF) {
-			return false, nil
-		}
-		if err != nil || message.Object.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
-			return err == nil, err
-		}
-	}
 }
 
 func aggregatedDiscovery(ctx context.Context, a *api) (bool, error) {

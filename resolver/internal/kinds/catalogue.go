@@ -43,7 +43,6 @@ var (
 type Catalogue struct {
 	documents *documents
 	run       func(func()) bool
-	wasRead   func()
 	retry     func(error) time.Duration
 	now       func() time.Duration
 
@@ -68,8 +67,6 @@ type Config struct {
 	Send func(request func(context.Context) error) error
 	// Run runs work in the background. It returns false if the resolver is closed.
 	Run func(work func()) bool
-	// WasRead is called when the documents were read, before the callers that wait are released.
-	WasRead func()
 	// Retry returns how long a failure to read the documents is remembered.
 	Retry func(error) time.Duration
 	Now   func() time.Duration
@@ -79,7 +76,7 @@ type Config struct {
 func New(c Config) *Catalogue {
 	return &Catalogue{
 		documents: &documents{client: c.Client, url: c.URL, send: c.Send},
-		run:       c.Run, wasRead: c.WasRead, retry: c.Retry, now: c.Now,
+		run:       c.Run, retry: c.Retry, now: c.Now,
 		permits: rate.NewLimiter(rate.Every(readInterval), readBurst),
 	}
 }
@@ -169,7 +166,6 @@ func (c *Catalogue) read() {
 	all := c.takeDropped()
 	read, err := c.documents.read(all)
 	c.note(read, all, err, readAt)
-	c.wasRead()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked()

@@ -44,13 +44,12 @@ func newClient(t *testing.T, api *apitest.Objects) *client {
 	}))
 	t.Cleanup(server.Close)
 	c.Catalogue = kinds.New(kinds.Config{
-		Client:  server.Client(),
-		URL:     func(path string) string { return server.URL + path },
-		Send:    func(request func(context.Context) error) error { return request(t.Context()) },
-		Run:     func(work func()) bool { go work(); return true },
-		WasRead: func() {},
-		Retry:   func(error) time.Duration { return 5 * time.Second },
-		Now:     func() time.Duration { return c.now },
+		Client: server.Client(),
+		URL:    func(path string) string { return server.URL + path },
+		Send:   func(request func(context.Context) error) error { return request(t.Context()) },
+		Run:    func(work func()) bool { go work(); return true },
+		Retry:  func(error) time.Duration { return 5 * time.Second },
+		Now:    func() time.Duration { return c.now },
 	})
 	return c
 }
@@ -94,19 +93,16 @@ func TestTheKindsThatAReferenceMayMean(t *testing.T) {
 		"a group that is not served":                       {"invented.example.com/v1", "Deployment", "", kinds.ErrNotServed},
 		"a subresource is no kind of its own":              {"apps/v1", "Scale", "", kinds.ErrNotServed},
 	} {
-		for _, aggregated := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				api := apitest.NewObjectsInMemory()
-				api.Aggregated = aggregated
-				api.Serve("example.com/v2", "Thing", "things", true)
-				api.Serve("example.com/v1", "Thing", "things", true)
-				api.Serve("b.example.com/v1", "Service", "services", true)
-				api.Serve("a.example.com/v1", "Service", "services", true)
-				got, err := newClient(t, api).find(test.apiVersion, test.kind)
-				require.Equal(t, test.want, got)
-				require.ErrorIs(t, err, test.err)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			api := apitest.NewObjectsInMemory()
+			api.Serve("example.com/v2", "Thing", "things", true)
+			api.Serve("example.com/v1", "Thing", "things", true)
+			api.Serve("b.example.com/v1", "Service", "services", true)
+			api.Serve("a.example.com/v1", "Service", "services", true)
+			got, err := newClient(t, api).find(test.apiVersion, test.kind)
+			require.Equal(t, test.want, got)
+			require.ErrorIs(t, err, test.err)
+		})
 	}
 }
 
@@ -192,4 +188,31 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 	got, err := c.find("v1", "Pod")
 	require.NoError(t, err)
 	require.Equal(t, "v1/pods", got)
+}
+
+// Neither a proxy's page nor the list of versions of an old server says that nothing is served.
+func TestAnswersThatAreNoDocuments(t *testing.T) {
+	for name, test := range map[string]struct{ contentType, body, message string }{
+		"a page of a proxy":        {"text/html", "<html>Sign in</html>", "the answer is no discovery document, but text/html"},
+		"a server older than 1.27": {"application/json", `{"kind":"APIVersions","versions":["v1"]}`, `Kubernetes 1.27 and newer have it), but "APIVersions"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", test.contentType)
+				_, _ = w.Write([]byte(test.body))
+			}))
+			defer server.Close()
+			c := &client{Catalogue: kinds.New(kinds.Config{
+				Client: server.Client(),
+				URL:    func(path string) string { return server.URL + path },
+				Send:   func(request func(context.Context) error) error { return request(t.Context()) },
+				Run:    func(work func()) bool { go work(); return true },
+				Retry:  func(error) time.Duration { return time.Second },
+				Now:    func() time.Duration { return 0 },
+			})}
+			_, err := c.find("v1", "Pod")
+			require.ErrorContains(t, err, test.message)
+			require.NotErrorIs(t, err, kinds.ErrNotServed)
+		})
+	}
 }

@@ -5,25 +5,22 @@ package kinds
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"sync"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The media types of discovery documents are those of client-go's package discovery. That package
-// imports the types of all API groups and of OpenAPI, which take 10 MiB of the program.
-const (
-	plain   = "application/json"
-	v2      = plain + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	v2beta1 = plain + ";g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
-	// accepted asks for an aggregated document. A server without one answers with its versions or
-	// groups instead.
-	accepted = v2 + "," + v2beta1 + "," + plain
-)
+// accepted has the media types of aggregated discovery; v2beta1 is the only one of Kubernetes 1.27 to
+// 1.29. They are those of client-go's package discovery, which imports the types of all API groups and
+// of OpenAPI: 10 MiB of the program.
+const accepted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+
+// documentKind is the kind of an aggregated document.
+const documentKind = "APIGroupDiscoveryList"
 
 // documents reads what the API server serves. Its methods must not be called concurrently.
 type documents struct {
@@ -34,28 +31,29 @@ type documents struct {
 	etags map[string]string // by path, of what was read last
 }
 
-// document is an aggregated document, as far as it is used. Groups is set instead of Items by a
-// server that does not aggregate.
+// document is an aggregated document, as far as it is used; see apidiscovery/v2.
 type document struct {
+	Kind  string `json:"kind"`
 	Items []struct {
 		Metadata struct {
 			Name string `json:"name"`
 		} `json:"metadata"`
 		Versions []groupVersion `json:"versions"`
 	} `json:"items"`
-	Groups []metav1.APIGroup `json:"groups"`
 }
 
-// groupVersion is one version of a group; see apidiscovery/v2.APIVersionDiscovery.
+// groupVersion is one version of a group.
 type groupVersion struct {
 	Version   string                            `json:"version"`
 	Freshness apidiscoveryv2.DiscoveryFreshness `json:"freshness"`
-	Resources []struct {
-		Resource     string                       `json:"resource"`
-		ResponseKind struct{ Kind string }        `json:"responseKind"`
-		Scope        apidiscoveryv2.ResourceScope `json:"scope"`
-		Verbs        []string                     `json:"verbs"`
-	} `json:"resources"`
+	Resources []resource                        `json:"resources"`
+}
+
+type resource struct {
+	Resource     string                       `json:"resource"`
+	ResponseKind struct{ Kind string }        `json:"responseKind"`
+	Scope        apidiscoveryv2.ResourceScope `json:"scope"`
+	Verbs        []string                     `json:"verbs"`
 }
 
 // read returns what the API server serves. It returns nil if this has not changed since the last
@@ -77,96 +75,21 @@ func (d *documents) read(all bool) (*snapshot, error) {
 		return d.read(true)
 	}
 	s := newSnapshot()
-	d.addTo(s, &core)
-	if len(core.Items) == 0 {
-		d.addPlain(s, []schema.GroupVersion{{Version: coreVersion}})
-	}
-	d.addTo(s, &groups)
-	d.addPlain(s, versionsOf(groups.Groups))
+	s.addDocument(&core)
+	s.addDocument(&groups)
 	s.index()
 	return s, nil
 }
 
-func (d *documents) addTo(s *snapshot, from *document) {
-	for _, group := range from.Items {
-		for _, version := range group.Versions {
-			gv := schema.GroupVersion{Group: group.Metadata.Name, Version: version.Version}
-			s.add(gv, version.resources())
-			if version.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
-				s.incomplete[gv.Group] = true
-			}
-		}
-	}
-}
-
-// resources returns the resources in the form of the plain documents.
-func (v *groupVersion) resources() []metav1.APIResource {
-	resources := make([]metav1.APIResource, len(v.Resources))
-	for i, r := range v.Resources {
-		resources[i] = metav1.APIResource{
-			Name: r.Resource, Kind: r.ResponseKind.Kind, Verbs: r.Verbs,
-			Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace,
-		}
-	}
-	return resources
-}
-
-// addPlain adds versions whose resources are each in a document of their own. A group that fails
-// must not hide the others.
-func (d *documents) addPlain(s *snapshot, versions []schema.GroupVersion) {
-	lists, errs := make([]metav1.APIResourceList, len(versions)), make([]error, len(versions))
-	var reads sync.WaitGroup
-	for i, gv := range versions {
-		reads.Go(func() { _, errs[i] = d.getInto(pathOf(gv), plain, &lists[i]) })
-	}
-	reads.Wait()
-	for i, gv := range versions {
-		s.add(gv, lists[i].APIResources)
-		if errs[i] != nil {
-			s.incomplete[gv.Group] = true
-		}
-	}
-}
-
-// versionsOf returns the versions of the groups, the preferred one of each group first.
-func versionsOf(groups []metav1.APIGroup) (versions []schema.GroupVersion) {
-	for _, group := range groups {
-		preferred := group.PreferredVersion.Version
-		if preferred != "" {
-			versions = append(versions, schema.GroupVersion{Group: group.Name, Version: preferred})
-		}
-		for _, v := range group.Versions {
-			if v.Version != preferred {
-				versions = append(versions, schema.GroupVersion{Group: group.Name, Version: v.Version})
-			}
-		}
-	}
-	return versions
-}
-
-// get reads an aggregated document. It returns false if the document has not changed.
+// get reads a document in JSON, unless it still has the ETag of the last read; then it returns false.
+// client-go's own clients do not return the headers of an answer.
 func (d *documents) get(path string, into *document) (changed bool, err error) {
-	etag, err := d.getInto(path, accepted, into)
-	if err != nil {
-		return false, err
-	}
-	changed = etag == "" || etag != d.etags[path]
-	if d.etags == nil {
-		d.etags = make(map[string]string)
-	}
-	d.etags[path] = etag
-	return changed, nil
-}
-
-// getInto reads a document in JSON, unless it still has the ETag of the last read, and returns its
-// ETag. client-go's own clients do not return the headers of an answer.
-func (d *documents) getInto(path, accept string, into any) (etag string, err error) {
 	err = d.send(func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url(path), nil)
 		if err != nil {
 			return err
 		}
-		request.Header.Set("Accept", accept)
+		request.Header.Set("Accept", accepted)
 		if last := d.etags[path]; last != "" {
 			request.Header.Set("If-None-Match", last)
 		}
@@ -177,22 +100,30 @@ func (d *documents) getInto(path, accept string, into any) (etag string, err err
 		defer response.Body.Close()
 		switch response.StatusCode {
 		case http.StatusOK:
-			etag = response.Header.Get("ETag")
-			return json.NewDecoder(response.Body).Decode(into)
+			changed = true
+			return d.decode(path, response, into)
 		case http.StatusNotModified:
-			etag = d.etags[path]
 			return nil
 		default:
 			message := path + ": " + response.Status
 			return apierrors.NewGenericServerResponse(response.StatusCode, http.MethodGet, schema.GroupResource{}, "", message, 0, true)
 		}
 	})
-	return etag, err
+	return changed, err
 }
 
-func pathOf(gv schema.GroupVersion) string {
-	if gv.Group == "" {
-		return "/api/" + gv.Version
+// decode takes for a document only what is one: a proxy may answer with a page, and a server older
+// than Kubernetes 1.27 with a list of versions.
+func (d *documents) decode(path string, response *http.Response, into *document) error {
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+		return fmt.Errorf("%s: the answer is no discovery document, but %s: %w", path, response.Header.Get("Content-Type"), err)
 	}
-	return "/apis/" + gv.Group + "/" + gv.Version
+	if into.Kind != documentKind {
+		return fmt.Errorf("%s: the answer is no aggregated discovery document (Kubernetes 1.27 and newer have it), but %q", path, into.Kind)
+	}
+	if d.etags == nil {
+		d.etags = make(map[string]string)
+	}
+	d.etags[path] = response.Header.Get("ETag")
+	return nil
 }

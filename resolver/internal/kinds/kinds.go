@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unique"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -21,17 +21,15 @@ type Kind struct {
 	Resource   schema.GroupVersionResource
 	Namespaced bool
 	Listable   bool
-	Watchable  bool
 }
 
-func newKind(gv schema.GroupVersion, r metav1.APIResource) *Kind {
+func newKind(gv schema.GroupVersion, r resource) *Kind {
 	return &Kind{
-		Name:       unique.Make(gv.WithKind(r.Kind).GroupKind()),
+		Name:       unique.Make(gv.WithKind(r.ResponseKind.Kind).GroupKind()),
 		APIVersion: unique.Make(gv.String()).Value(),
-		Resource:   gv.WithResource(unique.Make(r.Name).Value()),
-		Namespaced: r.Namespaced,
+		Resource:   gv.WithResource(unique.Make(r.Resource).Value()),
+		Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace,
 		Listable:   slices.Contains(r.Verbs, "list"),
-		Watchable:  slices.Contains(r.Verbs, "watch"),
 	}
 }
 
@@ -40,11 +38,8 @@ func (k *Kind) hasSamePath(other *Kind) bool {
 	return k.Resource == other.Resource && k.Namespaced == other.Namespaced
 }
 
-// isReadable reports whether single objects of the resource can be read: it is not a subresource,
-// and not create-only.
-func isReadable(r metav1.APIResource) bool {
-	return !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get")
-}
+// isReadable reports whether single objects of the resource can be read: it is not create-only.
+func (r resource) isReadable() bool { return slices.Contains(r.Verbs, "get") }
 
 // isBuiltIn reports whether the name of the kind's group is one of Kubernetes' own.
 func (k *Kind) isBuiltIn() bool {
@@ -72,14 +67,26 @@ func newSnapshot() *snapshot {
 	}
 }
 
-// add adds the resources of a group version. Callers add the preferred versions first.
-func (s *snapshot) add(gv schema.GroupVersion, resources []metav1.APIResource) {
-	for _, r := range resources {
-		gk := gv.WithKind(r.Kind).GroupKind()
-		isOfVersion := func(k *Kind) bool { return k.Resource.Version == gv.Version }
-		if isReadable(r) && !slices.ContainsFunc(s.versions[gk], isOfVersion) {
-			s.versions[gk] = append(s.versions[gk], newKind(gv, r))
+// addDocument adds what a document has. The preferred versions of a group come first in it.
+func (s *snapshot) addDocument(from *document) {
+	for _, group := range from.Items {
+		for _, version := range group.Versions {
+			gv := schema.GroupVersion{Group: group.Metadata.Name, Version: version.Version}
+			for _, r := range version.Resources {
+				s.add(gv, r)
+			}
+			if version.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
+				s.incomplete[gv.Group] = true
+			}
 		}
+	}
+}
+
+func (s *snapshot) add(gv schema.GroupVersion, r resource) {
+	gk := gv.WithKind(r.ResponseKind.Kind).GroupKind()
+	isOfVersion := func(k *Kind) bool { return k.Resource.Version == gv.Version }
+	if r.isReadable() && !slices.ContainsFunc(s.versions[gk], isOfVersion) {
+		s.versions[gk] = append(s.versions[gk], newKind(gv, r))
 	}
 }
 

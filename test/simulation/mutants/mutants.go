@@ -23,10 +23,8 @@ var inWatch = []change{
 	},
 	{
 		"resumes in the middle of a list that broke off", "internal/watch/connection.go",
-		`	if !s.listing {
-		change.ResourceVersion = resumeAfter(message.Type, ev.ResourceVersion)
-	}`,
-		"\tchange.ResourceVersion = resumeAfter(message.Type, ev.ResourceVersion)",
+		"Change{Kind: kind, Event: &ev}",
+		"Change{Kind: kind, Event: &ev, ResourceVersion: ev.ResourceVersion}",
 	},
 	{
 		"restarts a watch without a pause", "internal/watch/stream.go",

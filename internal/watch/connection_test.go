@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+)
+
+// takeAll takes batches until nothing more comes, and returns the names of their events.
+func takeAll(queue *queue.Queue) (names []string) {
+	synctest.Wait()
+	for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {
+		for _, c := range batch {
+			if c.Event != nil {
+				names = append(names, c.Event.Name)
+			}
+		}
+		synctest.Wait()
+	}
+	return names
+}
+
+func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		o := start(t, api, queue, watch.Config{})
+		takeAll(queue)
+		api.Cut()
+		synctest.Wait()
+		assert.Len(t, connections(api), 2, "it does not connect again without a pause")
+		time.Sleep(time.Second)
+		assert.Len(t, connections(api), 3)
+		for len(connections(api)) < 20 && !slices.Contains(o.seen(), watch.Unavailable) {
+			api.Cut()
+			time.Sleep(50 * time.Millisecond)
+		}
+		require.Contains(t, o.seen(), watch.Unavailable)
+		assert.Greater(t, len(connections(api)), 2, "a few that are closed are no failure")
+		api.Put(event("a", ""))
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"a"}, takeAll(queue))
+	})
+}
+
+func TestTheDelaysBeginAgainAfterAConnectionThatLasted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
+		start(t, api, queue, watch.Config{})
+		time.Sleep(5 * time.Minute) // The delays are 15 to 30 s now.
+		api.Refuse(nil)
+		time.Sleep(time.Minute)
+		takeAll(queue)
+		began := len(connections(api))
+		var refused atomic.Bool
+		api.Refuse(func(r *http.Request) int {
+			if r.URL.Query().Has("watch") && refused.CompareAndSwap(false, true) {
+				return http.StatusServiceUnavailable
+			}
+			return 0
+		})
+		api.Cut()
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, []string{"watch", "watch"}, connections(api)[began:], "refused, and soon again")
+	})
+}
+
+func TestFailuresBeforeAVersionExpiresDoNotDelayTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		o := start(t, api, queue, watch.Config{})
+		api.Put(event("a", ""))
+		time.Sleep(time.Minute)
+		takeAll(queue)
+		api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
+		api.Cut()
+		time.Sleep(5 * time.Minute) // The delays are 15 to 30 s now.
+		api.Put(event("b", ""))
+		api.Put(event("c", ""))
+		api.Compact()
+		api.Refuse(nil)
+		for !slices.Contains(o.seen(), watch.Expired) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		assert.ElementsMatch(t, []string{"a", "b", "c"}, takeAll(queue))
+	})
+}
+
+func TestARequestThatIsNotAnsweredIsRepeatedAfterAMinute(t *testing.T) {
+	for name, isKind := range map[string]func(url.Values) bool{
+		"a page of a list": func(q url.Values) bool { return q.Get("watch") == "" },
+		"a watch":          func(q url.Values) bool { return q.Get("watch") != "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, queue := apitest.NewInMemory(t), queue.New(10)
+				var asked atomic.Bool
+				api.Refuse(func(r *http.Request) int {
+					if isKind(r.URL.Query()) && asked.CompareAndSwap(false, true) {
+						<-r.Context().Done()
+					}
+					return 0
+				})
+				o := start(t, api, queue, watch.Config{})
+				time.Sleep(59 * time.Second)
+				assert.Empty(t, o.seen())
+				time.Sleep(3 * time.Second)
+				assert.Equal(t, []watch.Cause{watch.Silent}, o.seen())
+				takeAll(queue)
+				api.Put(event("a", ""))
+				assert.Equal(t, []string{"a"}, takeAll(queue))
+			})
+		})
+	}
+}
+
+func TestTheServerIsAskedToEndAWatchAfterFiveToTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewInMemory(t)
+		var asked atomic.Value
+		api.Refuse(func(r *http.Request) int {
+			asked.Store(r.URL.Query())
+			return 0
+		})
+		start(t, api, queue.New(10), watch.Config{FieldSelector: "type=Warning"})
+		synctest.Wait()
+		query := asked.Load().(url.Values)
+		assert.Equal(t, "type=Warning", query.Get("fieldSelector"))
+		seconds, err := strconv.Atoi(query.Get("timeoutSeconds"))
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, seconds, 5*60)
+		assert.LessOrEqual(t, seconds, 10*60)
+	})
+}

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
+)
+
+// collectFor is how long the loader collects objects before it requests them, so that one list can
+// bring many of them.
+const collectFor = 2 * time.Millisecond
+
+// slowShare is the part of the callers' time after which the objects of a list are also read one by
+// one: the list is long, or its pages come slowly.
+const slowShare = 4
+
+// errLookupTimeout distinguishes the resolver's own deadline from its caller's.
+var errLookupTimeout = fmt.Errorf("lookup timeout: %w", context.DeadlineExceeded)
+
+// loader requests the objects that climbs wait for, each object once at a time.
+type loader struct {
+	catalogue  *kinds.Catalogue
+	cache      *cache
+	fetcher    *fetcher
+	observer   Observer
+	background *background
+	now        func() time.Duration
+	timeout    time.Duration // how long a climb waits at most
+
+	mu        sync.Mutex // guards the following, with the loads, their wants, and the lists
+	planner   *planner
+	collected []*load              // not requested yet
+	loads     map[objectKey]*load  // collected, or in flight
+	lists     map[collection]*list // in flight
+}
+
+// load is one object that climbs wait for.
+type load struct {
+	target
+	wants   []*want
+	isAlone bool // it is read by itself, not only in a list
+}
+
+// list is a list that is in flight.
+type list struct {
+	kind   *kinds.Kind
+	in     collection
+	loads  []*load
+	isSlow bool // its objects are also read one by one
+}
+
+// want is one climb that waits for an object.
+type want struct {
+	ctx context.Context
+	uid types.UID // empty: whatever object has the name
+	// answer gets one answer, unless the climb has left. It has room for it.
+	answer     chan answer
+	isAnswered bool // or the climb has left
+	// isSent is set if a request was sent since the climb waits. A request that was sent before may
+	// be older than the object, so it does not prove that the object does not exist.
+	isSent bool
+}
+
+func newLoader(b *background, clients *clients, cache *cache, limiter *limiter, cfg Config, now func() time.Duration) *loader {
+	l := &loader{
+		cache: cache, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
+		planner: newPlanner(cfg, limiter.rate != nil), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
+	}
+	l.fetcher = newFetcher(b, clients, cache, limiter, cfg, now, l.failKind)
+	l.catalogue = clients.catalogue(kinds.Config{
+		Send: l.fetcher.do, Run: b.run, Now: now,
+		Retry: func(err error) time.Duration { return failureTTL(failureOf(err)) },
+	})
+	return l
+}
+
+// awaitKinds waits until the kinds that the API server serves are read, or until ctx ends; then it
+// returns why.
+func (l *loader) awaitKinds(ctx context.Context, ref Reference) error {
+	read := l.catalogue.Await(ref.APIVersion, ref.Kind)
+	if read == nil {
+		return nil
+	}
+	select {
+	case <-read:
+		return nil
+	case <-ctx.Done():
+	}
+	err := context.Cause(ctx)
+	if errors.Is(err, errLookupTimeout) {
+		l.catalogue.Late(err)
+	}
+	return err
+}
+
+// load returns an object, or a failure when ctx ends.
+func (l *loader) load(ctx context.Context, t target, uid types.UID) answer {
+	if failure := l.refuses(t); failure != "" {
+		return l.cache.fail(t.key, uid, failure, false)
+	}
+	w := &want{ctx: ctx, uid: uid, answer: make(chan answer, 1)}
+	l.mu.Lock()
+	l.addLocked(t, w)
+	l.mu.Unlock()
+	select {
+	case a := <-w.answer:
+		return a
+	case <-ctx.Done():
+		return l.leave(t, w)
+	}
+}
+
+// refuses returns the failure of lookups that are not worth a request; empty if they are.
+func (l *loader) refuses(t target) Resolution {
+	l.mu.Lock()
+	isForbidden := l.planner.refusesReads(t.key.collection, l.now())
+	l.mu.Unlock()
+	if isForbidden {
+		return Forbidden
+	}
+	return l.fetcher.breakers.refuses(t)
+}
+
+// leave returns the answer to a want that was not answered in time: an object in the cache that could
+// not be refreshed, or a failure. A request that was not sent proves nothing, nor does a caller that
+// leaves early.
+func (l *loader) leave(t target, w *want) answer {
+	l.mu.Lock()
+	isAnswered := w.isAnswered
+	w.isAnswered = true
+	isProven := w.isSent && errors.Is(context.Cause(w.ctx), errLookupTimeout)
+	l.mu.Unlock()
+	switch {
+	case isAnswered:
+		return <-w.answer
+	case l.background.isClosed():
+		return l.cache.fail(t.key, w.uid, Unavailable, false)
+	default:
+		return l.cache.fail(t.key, w.uid, Timeout, isProven)
+	}
+}
+
+// addLocked lets a want wait for an object.
+func (l *loader) addLocked(t target, w *want) {
+	known := l.loads[t.key]
+	if known == nil {
+		known = &load{target: t}
+		l.loads[t.key] = known
+		l.collectLocked(known)
+	}
+	known.wants = append(known.wants, w)
+}
+
+// collectLocked lets a load be requested with those that come soon.
+func (l *loader) collectLocked(waiting *load) {
+	if l.collected = append(l.collected, waiting); len(l.collected) == 1 {
+		time.AfterFunc(collectFor, l.request)
+	}
+}
+
+// request requests what was collected, in lists or one by one.
+func (l *loader) request() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	collected := l.collected
+	l.collected = nil
+	ofKind := make(map[unique.Handle[schema.GroupKind]][]*load)
+	for _, waiting := range collected {
+		l.answerKnownLocked(waiting)
+		if !l.joinListLocked(waiting) {
+			ofKind[waiting.key.kind] = append(ofKind[waiting.key.kind], waiting)
+		}
+	}
+	for _, loads := range ofKind {
+		l.requestKindLocked(loads[0].kind, loads)
+	}
+}
+
+// answerKnownLocked answers the climbs whose object a list has brought meanwhile.
+func (l *loader) answerKnownLocked(waiting *load) {
+	for _, w := range waiting.wants {
+		if found, known := l.cache.find(waiting.key, w.uid); known {
+			answerLocked(w, found)
+		}
+	}
+}
+
+func (l *loader) requestKindLocked(k *kinds.Kind, loads []*load) {
+	keys := make([]objectKey, len(loads))
+	for i, waiting := range loads {
+		keys[i] = waiting.key
+	}
+	for _, planned := range l.planner.plan(k, keys, l.now()) {
+		if l.lists[planned.in] == nil {
+			begun := &list{kind: k, in: planned.in}
+			l.lists[planned.in] = begun
+			l.background.run(func() { l.readList(begun, planned) })
+		}
+	}
+	for _, waiting := range loads {
+		if !l.joinListLocked(waiting) {
+			l.readAloneLocked(waiting)
+		}
+	}
+}
+
+// joinListLocked lets an object wait for a list that may bring it. It returns false if there is none,
+// or if it is slow.
+func (l *loader) joinListLocked(waiting *load) bool {
+	for _, in := range []collection{waiting.key.collection, collectionOf(waiting.kind, "")} {
+		if running := l.lists[in]; running != nil && !running.isSlow {
+			running.loads = append(running.loads, waiting)
+			return true
+		}
+	}
+	return false
+}
+
+// noteSent notes that a request for some objects is about to be sent. It returns false if nobody
+// waits for it.
+func (l *loader) noteSent(loads ...*load) (isNeeded bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, waiting := range loads {
+		for _, w := range waiting.wants {
+			w.isSent = true
+			isNeeded = isNeeded || !w.isAnswered
+		}
+	}
+	return isNeeded
+}
+
+// readAloneLocked reads an object by itself, if it is wanted and not read yet.
+func (l *loader) readAloneLocked(single *load) {
+	if single.isAlone {
+		return
+	}
+	first := single.firstWaitingLocked()
+	if first == nil {
+		l.endLocked(single)
+		return
+	}
+	single.isAlone = true
+	need, uid := need{first.ctx, func() bool { return l.noteSent(single) }}, first.uid
+	l.background.run(func() { l.endRead(single, l.fetcher.read(need, single.target, uid)) })
+}
+
+// firstWaitingLocked returns the first want that is not answered; nil if there is none.
+func (ld *load) firstWaitingLocked() *want {
+	for _, w := range ld.wants {
+		if !w.isAnswered {
+			return w
+		}
+	}
+	return nil
+}
+
+// endRead answers the climbs that wait for an object that was read by itself.
+func (l *loader) endRead(single *load, result readResult) {
+	unserved := l.noteError("get", single.kind, single.key.collection, result.err)
+	failure, isSent := failureOf(result.err), !errors.Is(result.err, errNotSent)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if isSent {
+		l.planner.noteRead(single.target, failure, l.now())
+	}
+	l.endLocked(single)
+	for _, w := range single.wants {
+		isProven := w.isSent && (result.err != nil || result.isConsistent)
+		switch {
+		case w.isAnswered:
+		case result.object != nil && result.object.hasUID(w.uid):
+			answerLocked(w, answer{object: result.object})
+		case !isSent || !isProven && (failure == NotFound || failure == ""):
+			l.addLocked(single.target, w)
+		case unserved:
+			answerLocked(w, answer{failure: NotFound, unserved: true})
+		case failure == "": // Another object has the name.
+			l.failLocked(single, w, NotFound, true)
+		default:
+			l.failLocked(single, w, failure, true)
+		}
+	}
+}
+
+// noteError reports a missing permission to the observer, and a kind that is not served at its path
+// to the catalogue. Without the list of the cluster, those of single namespaces do.
+func (l *loader) noteError(verb string, k *kinds.Kind, in collection, err error) (unserved bool) {
+	isOfCluster := k.Namespaced && in.namespace.Value() == ""
+	if l.observer != nil && failureOf(err) == Forbidden && !isOfCluster {
+		l.observer.Forbidden(verb, k.Resource.GroupResource(), in.namespace.Value())
+	}
+	unserved = isAboutPath(err)
+	if unserved {
+		l.catalogue.Unserved(k)
+	}
+	return unserved
+}
+
+// readList reads a list to its end, unless it is not worth it. Climbs leave it as soon as their
+// objects are found. It is consistent: the first page shows what existed when it was sent.
+func (l *loader) readList(read *list, planned listing) {
+	slow := time.AfterFunc(l.timeout/slowShare, func() { l.noteSlow(read) })
+	defer slow.Stop()
+	need := l.needOfList(read)
+	options := metav1.ListOptions{Limit: int64(planned.limit)}
+	for {
+		page, requestedAt, err := l.fetcher.page(need, read.kind, read.in, options)
+		if err != nil {
+			l.endList(read, false, err)
+			return
+		}
+		var goesOn bool
+		if planned, goesOn = l.takePage(read, planned, page, requestedAt); !goesOn {
+			l.endList(read, page.Continue == "", nil)
+			return
+		}
+		// It was begun for more objects than those that climbs still want.
+		need.ctx, need.isThere = l.background.context(), func() bool { return true }
+		options = metav1.ListOptions{Limit: int64(planned.limit), Continue: page.Continue}
+	}
+}
+
+// needOfList returns who needs the first page of a list.
+func (l *loader) needOfList(read *list) need {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := read.loads[0].wants[0]
+	return need{first.ctx, func() bool { return l.noteSent(l.loadsOf(read)...) }}
+}
+
+func (l *loader) loadsOf(read *list) []*load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(read.loads)
+}
+
+// takePage caches a page and answers the climbs that wait for its objects. It returns how far the
+// list was read, and whether the next page is to be read.
+func (l *loader) takePage(from *list, planned listing, page *metav1.PartialObjectMetadataList, requestedAt time.Duration) (listing, bool) {
+	found := make(map[objectKey]*Object, len(page.Items))
+	for i := range page.Items {
+		in := collectionOf(from.kind, page.Items[i].Namespace)
+		object := l.fetcher.store(from.kind, in, &page.Items[i], requestedAt)
+		found[objectKey{in, object.Name}] = object
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, object := range found {
+		waiting := l.loads[key]
+		if waiting == nil {
+			continue
+		}
+		for _, w := range waiting.wants {
+			if object.hasUID(w.uid) {
+				answerLocked(w, answer{object: object})
+			}
+		}
+	}
+	planned.needed = max(planned.needed, len(from.loads)) // Others have joined it.
+	return l.planner.notePage(planned, page, l.now())
+}
+
+// noteSlow also reads the objects of a slow list one by one.
+func (l *loader) noteSlow(slow *list) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slow.isSlow = true
+	for _, waiting := range slow.loads {
+		l.readAloneLocked(waiting)
+	}
+}
+
+// endList answers the climbs that still wait for a list. A list that was read to its end proves what
+// did not exist when it was sent.
+func (l *loader) endList(ended *list, isWhole bool, err error) {
+	unserved := l.noteError("list", ended.kind, ended.in, err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.lists, ended.in)
+	if !unserved && !errors.Is(err, errNotSent) {
+		l.planner.noteList(ended.in, isWhole, failureOf(err), l.now())
+	}
+	for _, waiting := range ended.loads {
+		if waiting.isAlone {
+			continue
+		}
+		for _, w := range waiting.wants {
+			switch {
+			case w.isAnswered:
+			case unserved:
+				answerLocked(w, answer{failure: NotFound, unserved: true})
+			case isWhole && w.isSent:
+				l.failLocked(waiting, w, NotFound, true)
+			}
+		}
+		if waiting.firstWaitingLocked() == nil {
+			l.endLocked(waiting)
+		} else {
+			l.collectLocked(waiting)
+		}
+	}
+}
+
+// failKind answers all wants of a kind that hangs or fails.
+func (l *loader) failKind(kind unique.Handle[schema.GroupKind], failure Resolution) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, waiting := range l.loads {
+		if key.kind != kind {
+			continue
+		}
+		for _, w := range waiting.wants {
+			if !w.isAnswered {
+				l.failLocked(waiting, w, failure, false)
+			}
+		}
+		l.endLocked(waiting)
+	}
+}
+
+// endLocked ends a load: later climbs that want the object need another request.
+func (l *loader) endLocked(ended *load) {
+	if l.loads[ended.key] == ended {
+		delete(l.loads, ended.key)
+	}
+}
+
+// failLocked answers a want with a failure, or with an object of the cache that could not be
+// refreshed.
+func (l *loader) failLocked(waiting *load, w *want, failure Resolution, remember bool) {
+	answerLocked(w, l.cache.fail(waiting.key, w.uid, failure, remember))
+}
+
+// answerLocked answers a want, unless it was answered.
+func answerLocked(w *want, a answer) {
+	if !w.isAnswered {
+		w.isAnswered = true
+		w.answer <- a
+	}
+}
