@@ -26,7 +26,7 @@
 // Each chain is a climb: straight-line code that finds one object after the other, in a goroutine of
 // its own if it needs requests. A climb that needs an object waits. The loader collects for 2 ms what
 // climbs (those of other calls, too) wait for, and requests each object once: by itself, or in a list
-// of its namespace or of the whole cluster. A list is read if it has at most five objects for each
+// of its namespace or of the whole cluster. A list is read if it has at most 20 objects for each
 // one that is needed. A short first page shows its size. Each page answers the climbs that want its
 // objects.
 //

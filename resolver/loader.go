@@ -22,9 +22,13 @@ import (
 // bring many of them.
 const collectFor = 2 * time.Millisecond
 
-// slowShare is the part of the callers' time after which the objects of a list are also read one by
-// one: the list is long, or its pages come slowly.
-const slowShare = 4
+// A list is slow if its pages have not come after this part of the callers' time, or if so many
+// objects are left: it takes less time to read 500 objects one by one. Such a list is for those that
+// will be needed later. The objects that callers wait for are also read one by one.
+const (
+	slowShare = 4
+	longList  = 4 * pageSize
+)
 
 // errLookupTimeout distinguishes the resolver's own deadline from its caller's.
 var errLookupTimeout = fmt.Errorf("lookup timeout: %w", context.DeadlineExceeded)
@@ -76,7 +80,7 @@ type want struct {
 func newLoader(b *background, clients *clients, cache *cache, limiter *limiter, cfg Config, now func() time.Duration) *loader {
 	l := &loader{
 		cache: cache, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
-		planner: newPlanner(cfg, limiter.rate != nil), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
+		planner: newPlanner(cfg), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
 	}
 	l.fetcher = newFetcher(b, clients, cache, limiter, cfg, now, l.failKind)
 	l.catalogue = clients.catalogue(kinds.Config{
@@ -370,13 +374,21 @@ func (l *loader) takePage(from *list, planned listing, page *metav1.PartialObjec
 		}
 	}
 	planned.needed = max(planned.needed, len(from.loads)) // Others have joined it.
-	return l.planner.notePage(planned, page, l.now())
+	planned, goesOn := l.planner.notePage(planned, page, l.now())
+	if goesOn && remaining(page) > longList {
+		l.noteSlowLocked(from)
+	}
+	return planned, goesOn
 }
 
-// noteSlow also reads the objects of a slow list one by one.
 func (l *loader) noteSlow(slow *list) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.noteSlowLocked(slow)
+}
+
+// noteSlowLocked also reads the objects of a slow list one by one.
+func (l *loader) noteSlowLocked(slow *list) {
 	slow.isSlow = true
 	for _, waiting := range slow.loads {
 		l.readAloneLocked(waiting)

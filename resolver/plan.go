@@ -16,10 +16,10 @@ const (
 	// list is tried.
 	minOfNamespace = 2
 	minOfCluster   = 20
-	// objectsPerRead is how many objects a list may have for each one that is needed. With a limit
-	// of the rate, requests are what callers wait for.
-	objectsPerRead        = 5
-	objectsPerLimitedRead = 50
+	// objectsPerRead is how many objects a list may have for each one that is needed. For an API
+	// server, a request costs as much as about ten objects of a list. And who needs many objects of a
+	// collection at a time usually needs others soon.
+	objectsPerRead = 20
 
 	// pageSize is how many objects a page of a list has at most, and firstPageSize the same for the
 	// first page of a list of unknown size.
@@ -40,17 +40,12 @@ const (
 // sends nothing, has no clock, and does not lock: loader does.
 type planner struct {
 	namespaces []string // of the objects that callers resolve; empty: all
-	worth      int      // objectsPerRead, or objectsPerLimitedRead
 	ttl        time.Duration
 	scopes     *simplelru.LRU[collection, *scope]
 }
 
-func newPlanner(cfg Config, isRateLimited bool) *planner {
-	p := &planner{namespaces: cfg.Namespaces, worth: objectsPerRead, ttl: cfg.CacheTTL, scopes: newLRU[collection, *scope](maxScopes, nil)}
-	if isRateLimited {
-		p.worth = objectsPerLimitedRead
-	}
-	return p
+func newPlanner(cfg Config) *planner {
+	return &planner{namespaces: cfg.Namespaces, ttl: cfg.CacheTTL, scopes: newLRU[collection, *scope](maxScopes, nil)}
 }
 
 // scope is what is known of a collection. What is older than the cache's TTL counts no more.
@@ -119,12 +114,12 @@ func (p *planner) list(in collection, unknown, least int, now time.Duration) (li
 		needed += s.readAlone
 	}
 	isSized := p.isRecent(s.sizedAt, now)
-	if needed < least || now < s.notListedUntil || isSized && s.size > p.worth*needed {
+	if needed < least || now < s.notListedUntil || isSized && s.size > objectsPerRead*needed {
 		return listing{}, false
 	}
 	limit := pageSize
 	if !isSized {
-		limit = min(firstPageSize, p.worth*needed)
+		limit = min(firstPageSize, objectsPerRead*needed)
 	}
 	if s.pageSize > 0 {
 		limit = min(limit, s.pageSize)
@@ -142,7 +137,7 @@ func (p *planner) notePage(list listing, page *metav1.PartialObjectMetadataList,
 	list.limit = limitAfter(page)
 	s := p.scope(list.in, now)
 	s.size, s.sizedAt, s.pageSize = list.read+remaining(page), max(now, 1), list.limit
-	return list, page.Continue != "" && s.size <= p.worth*list.needed
+	return list, page.Continue != "" && s.size <= objectsPerRead*list.needed
 }
 
 // limitAfter returns how many objects the page after this one should have.

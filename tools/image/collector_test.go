@@ -146,7 +146,6 @@ processors:
   memory_limiter: {check_interval: 1s, limit_mib: 400}
   batch:
   resource: {attributes: [{key: deployment.environment.name, value: production, action: upsert}]}
-  attributes: {actions: [{key: k8s.event.uid, action: delete}]}
   filter: {error_mode: ignore, logs: {log_record: ['attributes["k8s.event.reason"] == "Pulled"']}}
   transform:
     log_statements:
@@ -174,7 +173,7 @@ service:
   pipelines:
     logs:
       receivers: [kube_events]
-      processors: [memory_limiter, resource, attributes, filter, transform, batch]
+      processors: [memory_limiter, resource, filter, transform, batch]
       exporters: [debug, otlp_grpc, otlp_http, kube_rollouts]
     logs/stamped:
       receivers: [kube_rollouts]
