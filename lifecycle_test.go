@@ -129,32 +129,6 @@ func TestShutdownDoesNotWaitForAPipelineThatIgnoresItsContext(t *testing.T) {
 	}
 }
 
-// TestAPipelineWhoseReceiverHasEndedIsReported: a partial reload of the Collector can remove the
-// receiver from one pipeline.
-func TestAPipelineWhoseReceiverHasEndedIsReported(t *testing.T) {
-	for name, test := range map[string]struct {
-		shutDown int
-		want     int
-	}{
-		"one of two pipelines no longer has the receiver": {1, 1},
-		"the Collector shuts down":                        {2, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				p := harness.Launch(t, api, harness.Options{})
-				for _, r := range p.Receivers[:test.shutDown] {
-					require.NoError(t, r.Shutdown(t.Context()))
-				}
-				time.Sleep(10 * time.Minute) // Longer than any Collector shuts down.
-				assert.Len(t, p.Log.FilterMessageSnippet("receives nothing").All(), test.want)
-				if test.shutDown < len(p.Receivers) {
-					require.NoError(t, p.Receivers[1].Shutdown(t.Context()))
-				}
-			})
-		})
-	}
-}
-
 func TestSecretsDoNotReachTheLog(t *testing.T) {
 	const secret = "do-not-tell-anyone"
 	for name, status := range map[string]int{"not accepted": http.StatusUnauthorized, "not allowed": http.StatusForbidden, "broken": http.StatusInternalServerError} {

@@ -68,7 +68,6 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 // API server.
 func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
 	r.health.AddHost(host)
-	r.life.enter()
 	r.life.start.Do(func() {
 		if r.life.startErr = r.begin(ctx, host); r.life.startErr != nil {
 			r.elector.close()
@@ -201,7 +200,6 @@ func (r *eventsReceiver) close(ctx context.Context) {
 // Shutdown ends the watches, delivers what was taken from them, and returns when all work has
 // ended, or with the context's error if a pipeline hangs longer than the context allows.
 func (r *eventsReceiver) Shutdown(ctx context.Context) error {
-	r.life.leave(r.reportAlone)
 	r.life.stop.Do(func() { r.life.stopErr = r.end(ctx) })
 	return r.life.stopErr
 }
@@ -225,11 +223,4 @@ func (r *eventsReceiver) end(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("events were still being delivered: %w", ctx.Err())
 	}
-}
-
-// reportAlone is for a partial reload of the Collector (service.partialReload) that removes the
-// receiver from one of its pipelines. The Collector shuts down only that pipeline's receiver.
-// Its own shutdown begins in the same way, so the message waits for two minutes.
-func (r *eventsReceiver) reportAlone() {
-	r.settings.Logger.Error("The receiver has ended, because one of its pipelines no longer has it. Another pipeline has it, but receives nothing: restart the Collector")
 }
