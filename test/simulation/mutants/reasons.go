@@ -36,7 +36,6 @@ var reasons = map[string]string{
 	"internal/series/series.go seriesLocked: id.tags = slices.Clone(id.tags): is left out":                          "only memory: the tags of an observation do not change",
 	"internal/series/series.go startLocked: ended: is always so":                                                    "equivalent: the time is then zero, and not later",
 	"internal/series/series.go Expire: last.Before(oldest): is never so":                                            "only memory: of series that have ended",
-	"internal/loop/pipeline.go convert: half > 0: does not count":                                                   "differs only for one record of more than 1 MiB: its texts are cut",
 }
 
 // reasonOf returns why a mutant is not a fault; empty: no reason is known.
