@@ -21,10 +21,22 @@ const (
 	gathering = 180 * time.Millisecond
 )
 
+// pauses returns how long a stream pauses between its reads, and for how long the loop gathers. What one
+// stream reads together is a batch. Several streams read at different times, so the loop gathers what
+// they have read.
+func (l *Loop) pauses() (ofStream, ofLoop time.Duration) {
+	if len(l.Streams) == 1 {
+		return gathering, 0
+	}
+	return 0, gathering
+}
+
 // intake takes batches from the queue.
 type intake struct {
 	queue  *queue.Queue
 	health *health.Health
+	// gathering is how much later than the last batch the next one is.
+	gathering time.Duration
 	// taken is when the last batch with changes was taken.
 	taken time.Time
 	// batch is the one that was taken last. Its memory is used again.
@@ -77,7 +89,7 @@ func (i *intake) release() {
 // gather waits for more changes, until the batch is worth taking or stop ends. After a quiet time it waits
 // only for what was read together, so that single events are early.
 func (i *intake) gather(stop context.Context) {
-	due := time.NewTimer(max(readTogether, time.Until(i.taken.Add(gathering))))
+	due := time.NewTimer(max(readTogether, time.Until(i.taken.Add(i.gathering))))
 	defer due.Stop()
 	for !i.queue.Ready() {
 		select {

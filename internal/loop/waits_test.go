@@ -153,6 +153,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				telemetry := componenttest.NewTelemetry()
 				p := waitingProcess(t, telemetry)
+				p.Streams = []string{"ns", "other"}
 				tt.slow(p)
 				s := p.openToTest()
 				for i := range batches {
@@ -202,10 +203,13 @@ func TestAChangeThatWaitsForTheLastBatchIsNotGathered(t *testing.T) {
 	})
 }
 
-// While events keep coming, a batch has those of 180 ms. One that is worth taking does not wait.
+// While events of several streams keep coming, a batch has those of 180 ms. One that is worth taking
+// does not wait.
 func TestHowLongABatchGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
+		p := waitingProcess(t, componenttest.NewTelemetry())
+		p.Streams = []string{"ns", "other"}
+		s := p.openToTest()
 		stop, cancel := context.WithCancel(t.Context())
 		next := func() (changes int, waited time.Duration) {
 			began := time.Now()
