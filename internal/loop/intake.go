@@ -11,34 +11,14 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
-const (
-	// readTogether is how long the loop waits after it was woken. What the streams have read together
-	// comes one after the other, and should be one batch.
-	readTogether = 2 * time.Millisecond
-	// gathering is how much later than the last batch the next one is, while events keep coming. A batch
-	// costs about 2 ms of processor time, for one event as for many: this is then about 1 % of a core, at
-	// any rate.
-	gathering = 180 * time.Millisecond
-)
-
-// pauses returns how long a stream pauses between its reads, and for how long the loop gathers. What one
-// stream reads together is a batch. Several streams read at different times, so the loop gathers what
-// they have read.
-func (l *Loop) pauses() (ofStream, ofLoop time.Duration) {
-	if len(l.Streams) == 1 {
-		return gathering, 0
-	}
-	return 0, gathering
-}
+// readTogether is how long the loop waits after it was woken. What the streams have read together
+// comes one after the other, and should be one batch.
+const readTogether = 2 * time.Millisecond
 
 // intake takes batches from the queue.
 type intake struct {
 	queue  *queue.Queue
 	health *health.Health
-	// gathering is how much later than the last batch the next one is.
-	gathering time.Duration
-	// taken is when the last batch with changes was taken.
-	taken time.Time
 	// batch is the one that was taken last. Its memory is used again.
 	batch batch
 }
@@ -60,7 +40,6 @@ func (i *intake) take(stop context.Context, next time.Time) *batch {
 	}
 	b.last = stop.Err() != nil
 	if b.changes = i.queue.Take(b.changes); len(b.changes) > 0 {
-		i.taken = time.Now()
 		i.noteGathering(waiting)
 	}
 	if b.last {
@@ -86,10 +65,9 @@ func (i *intake) release() {
 	i.batch = batch{changes: changes[:0]}
 }
 
-// gather waits for more changes, until the batch is worth taking or stop ends. After a quiet time it waits
-// only for what was read together, so that single events are early.
+// gather waits for what was read together, until the batch is worth taking or stop ends.
 func (i *intake) gather(stop context.Context) {
-	due := time.NewTimer(max(readTogether, time.Until(i.taken.Add(i.gathering))))
+	due := time.NewTimer(readTogether)
 	defer due.Stop()
 	for !i.queue.Ready() {
 		select {

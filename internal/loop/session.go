@@ -85,10 +85,9 @@ func (l *Loop) newLedger() *ledger.Ledger {
 }
 
 func (l *Loop) newSession(cluster semconv.Cluster, p progress.Progress, known *ledger.Ledger) *session {
-	_, gathers := l.pauses()
 	return &session{
 		Loop: l, ledger: known, progress: p,
-		intake:   &intake{queue: queue.New(batchChanges), health: l.Health, gathering: gathers},
+		intake:   &intake{queue: queue.New(batchChanges), health: l.Health},
 		pipeline: l.newPipeline(cluster),
 		sums:     l.newSums(cluster),
 	}
@@ -111,9 +110,7 @@ func (s *session) run(stop, drain context.Context) {
 }
 
 func (s *session) newStream(namespace string) *watch.Stream {
-	pause, _ := s.pauses()
 	config := watch.Config{
-		Pause:         pause,
 		Client:        s.Client,
 		Namespace:     namespace,
 		FieldSelector: s.Filter.FieldSelector(),

@@ -126,9 +126,9 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 		slow func(*Loop)
 		want map[health.Cause]time.Duration
 	}{
-		"nothing is slow, so that all but the first batch gather": {
+		"nothing is slow": {
 			slow: func(*Loop) {},
-			want: map[health.Cause]time.Duration{health.Gathering: readTogether + (batches-1)*gathering},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether},
 		},
 		"a pipeline that takes 1 s": {
 			slow: func(p *Loop) {
@@ -153,7 +153,6 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				telemetry := componenttest.NewTelemetry()
 				p := waitingProcess(t, telemetry)
-				p.Streams = []string{"ns", "other"}
 				tt.slow(p)
 				s := p.openToTest()
 				for i := range batches {
@@ -203,13 +202,10 @@ func TestAChangeThatWaitsForTheLastBatchIsNotGathered(t *testing.T) {
 	})
 }
 
-// While events of several streams keep coming, a batch has those of 180 ms. One that is worth taking
-// does not wait.
+// A batch has what was read together. One that is worth taking does not wait.
 func TestHowLongABatchGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := waitingProcess(t, componenttest.NewTelemetry())
-		p.Streams = []string{"ns", "other"}
-		s := p.openToTest()
+		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
 		stop, cancel := context.WithCancel(t.Context())
 		next := func() (changes int, waited time.Duration) {
 			began := time.Now()
@@ -231,11 +227,10 @@ func TestHowLongABatchGathers(t *testing.T) {
 			assert.Equal(t, changes, gotChanges)
 			assert.Equal(t, waited, gotWaited)
 		}
-		putting(8, 50*time.Millisecond)
-		expect(1, readTogether)
-		expect(3, gathering)
-		expect(4, gathering)
+		putting(8, 600*time.Microsecond)
+		expect(4, readTogether)
 		time.Sleep(time.Second)
+		expect(4, readTogether)
 		putting(3*batchChanges, 0)
 		for range 3 {
 			expect(batchChanges, 0)

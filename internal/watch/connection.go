@@ -196,7 +196,7 @@ func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, optio
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
 	timer := time.AfterFunc(idle, func() { cancel(errNoResponse) })
 	defer timer.Stop()
-	decoder, err := newDecoder(ctx, body, s.config.Pause)
+	decoder, err := newDecoder(body)
 	if err != nil {
 		return err
 	}

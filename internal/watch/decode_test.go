@@ -7,8 +7,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,7 +20,7 @@ import (
 
 func decoderOf(t *testing.T, stream io.Reader) *decoder {
 	t.Helper()
-	d, err := newDecoder(t.Context(), io.NopCloser(stream), 0)
+	d, err := newDecoder(io.NopCloser(stream))
 	require.NoError(t, err)
 	return d
 }
@@ -106,40 +104,4 @@ func (e *endless) Read(b []byte) (int, error) {
 func TestAStreamWithAnObjectThatIsNoEvent(t *testing.T) {
 	err := (&Stream{}).take(t.Context(), kwatch.Event{Type: kwatch.Added, Object: &metav1.Status{}})
 	require.EqualError(t, err, "the API server sent a *v1.Status in a stream of events")
-}
-
-// readTimes reads from a connection that always has some bytes, after a time without data. It returns
-// when each of some reads took place that left nothing.
-func readTimes(t *testing.T, n, bytes int) (times []time.Duration) {
-	began, left := time.Now(), bytes
-	reader := &messageReader{ctx: t.Context(), longest: 180 * time.Millisecond, ReadCloser: io.NopCloser(readerFunc(func(b []byte) (int, error) {
-		if left >= len(b) {
-			left -= len(b)
-			return len(b), nil
-		}
-		times = append(times, time.Since(began))
-		last := left
-		left = bytes
-		return last, nil
-	}))}
-	for len(times) < n {
-		reader.left = maxEvent
-		_, err := reader.Read(make([]byte, readBuffer))
-		require.NoError(t, err)
-	}
-	return times
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
-
-// While data comes all the time, a stream reads less and less often. If much comes, it reads sooner.
-func TestAStreamPausesBetweenReads(t *testing.T) {
-	const ms = time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		require.Equal(t, []time.Duration{0, ms, 3 * ms, 7 * ms, 15 * ms, 31 * ms, 63 * ms, 127 * ms, 255 * ms, 435 * ms, 615 * ms}, readTimes(t, 11, 100))
-		time.Sleep(time.Second)
-		require.Less(t, readTimes(t, 11, 2*worthReading)[10], 2*ms)
-	})
 }

@@ -102,9 +102,6 @@ type Config struct {
 	ExactAt  string
 	Taker    Taker
 	Observer Observer
-	// Pause is the longest time between two reads of a watch to which changes come all the time; 0: each
-	// change is read when it comes.
-	Pause time.Duration
 	// Keep drops from an event what is not used; nil: nothing is dropped.
 	Keep func(*corev1.Event)
 }
