@@ -268,10 +268,7 @@ func (c *Config) validateOwners() error {
 
 func (c *Config) validateIntervals() error {
 	errs := above0("collection_interval", c.CollectionInterval)
-	if c.DedupInterval < 0 {
-		errs = errors.Join(errs, fmt.Errorf("dedup_interval: %v is negative; set a duration such as 1m, or 0s for a record of each observation", c.DedupInterval))
-	}
-	if c.DedupInterval > 0 {
+	if c.DedupInterval != 0 {
 		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval))
 	}
 	return errs
