@@ -6,7 +6,6 @@ package main
 var reasons = map[string]string{
 	"internal/loop/sums.go emit: m.next == nil: is never so":                                                        "equivalent: without a pipeline, there are no sums",
 	"internal/loop/pipeline.go convert: half > 0: does not count":                                                   "differs only for one record of more than 1 MiB: its texts are cut",
-	"internal/ledger/deletions.go pop: d.head > len(d.queue)/2: is always so":                                       "only slower: the queue is copied more often",
 	"internal/ledger/counts.go EndList: s.live == s.seen: is never so":                                              "only slower: it looks at all events",
 	"internal/ledger/counts.go Delete: last.stream = l.streams.get(namespace).Number: is left out":                  "nothing reads the stream of a deleted event",
 	"internal/election/election.go Begin: cancelStop(): is left out":                                                "only memory: a context that ends later",
@@ -26,9 +25,6 @@ var reasons = map[string]string{
 	"internal/watch/connection.go page: len(body) > maxPage: also if equal":                                         "differs only at one size: the page is requested again",
 	"internal/watch/stream.go Run: time.Since(opened) < minUptime: also if equal":                                   "differs only for one nanosecond",
 	"internal/watch/stream.go Run: time.Since(opened) > minUptime: also if equal":                                   "differs only for one nanosecond",
-	"internal/ledger/deletions.go push: d.len() > 2*d.valid()+fewDeleted: also if equal":                            "only slower",
-	"internal/ledger/deletions.go pop: d.head > len(d.queue)/2: is never so":                                        "only memory: the room of the queue",
-	"internal/ledger/deletions.go pop: d.head > len(d.queue)/2: also if equal":                                      "only slower: the queue is copied more often",
 	"internal/ledger/counts.go isNewerThan: version > other.resourceVersion.uint64(): also if equal":                "equivalent: two objects have no version in common",
 	"internal/series/metrics.go request: size > requestBytes: also if equal":                                        "differs only at one size",
 	"internal/series/metrics.go Metrics: !yield(request): is never so":                                              "equivalent: the receiver reads all requests",
