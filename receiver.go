@@ -93,8 +93,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if r.resolver, err = r.newResolver(restConfig); err != nil {
 		return err
 	}
-	sources := health.Sources{Leads: r.elector.leadership.Leads, SeriesLimit: r.config.Metrics.MaxSeries, Owners: r.resolver}
-	if err := r.health.Measure(sources); err != nil {
+	if err := r.health.Measure(r.elector.leadership.Leads, r.config.Metrics.MaxSeries, r.resolver); err != nil {
 		return err
 	}
 	if r.config.LeaderElector == nil { // A standby waits for no answer.

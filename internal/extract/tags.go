@@ -144,7 +144,7 @@ func (r rule) find(from Sources, f *found) {
 		r.findIn(from.Chain[0], f)
 	default:
 		for _, o := range from.Chain {
-			if r.isKind != nil && !r.isKind(o) {
+			if r.origin == "" && !r.kind.Matches(o.GroupKind()) {
 				continue
 			}
 			if done := r.findIn(o, f); done {
