@@ -268,10 +268,7 @@ func (c *Config) validateOwners() error {
 
 func (c *Config) validateIntervals() error {
 	errs := above0("collection_interval", c.CollectionInterval)
-	if c.DedupInterval < 0 {
-		errs = errors.Join(errs, fmt.Errorf("dedup_interval: %v is negative; set a duration such as 1m, or 0s for a record of each observation", c.DedupInterval))
-	}
-	if c.DedupInterval > 0 {
+	if c.DedupInterval != 0 {
 		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval))
 	}
 	return errs
@@ -316,23 +313,25 @@ func (c *Config) resourceAttributes() iter.Seq2[string, metadata.ResourceAttribu
 	}
 }
 
-// disabled returns the resource attributes that are switched off; nil: none is.
-func (c *Config) disabled() (names semconv.Disabled) {
+// disabled returns the resource attributes that are switched off.
+func (c *Config) disabled() semconv.Disabled {
+	names := semconv.Disabled{}
 	for name, attribute := range c.resourceAttributes() {
 		if !attribute.Enabled {
-			names = names.With(name)
+			names[name] = true
 		}
 	}
 	return names
 }
 
-// disabledOfPoints returns the attributes of the metric's points that are switched off; nil: none
-// is. The overflow series always has its mark.
-func (c *Config) disabledOfPoints() (names semconv.Disabled) {
+// disabledOfPoints returns the attributes of the metric's points that are switched off. The
+// overflow series always has its mark.
+func (c *Config) disabledOfPoints() semconv.Disabled {
+	names := semconv.Disabled{}
 	type name = metadata.K8sEventOccurrencesMetricAttributeKey
 	for _, attribute := range series.Attributes() {
 		if !slices.Contains(c.Metrics.K8sEventOccurrences.EnabledAttributes, name(attribute)) {
-			names = names.With(attribute)
+			names[attribute] = true
 		}
 	}
 	return names

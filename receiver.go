@@ -43,7 +43,15 @@ type eventsReceiver struct {
 	health    *health.Health
 	logs      consumer.Logs    // nil: in no logs pipeline
 	metrics   consumer.Metrics // nil: in no metrics pipeline
-	life      lifecycle
+
+	// Two pipelines start and shut down the receiver that they share: the first call of each counts.
+	start, stop       sync.Once
+	startErr, stopErr error
+
+	cancel context.CancelFunc // nil: not started
+	// cancelDrain ends lookups and deliveries that outlast the grace.
+	cancelDrain context.CancelFunc
+	done        chan struct{} // closed when all work has ended
 
 	// Start opens the following.
 	client   *rest.RESTClient // of the core group
@@ -68,12 +76,12 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 // API server.
 func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
 	r.health.AddHost(host)
-	r.life.start.Do(func() {
-		if r.life.startErr = r.begin(ctx, host); r.life.startErr != nil {
+	r.start.Do(func() {
+		if r.startErr = r.begin(ctx, host); r.startErr != nil {
 			r.elector.close()
 		}
 	})
-	return r.life.startErr
+	return r.startErr
 }
 
 func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
@@ -93,8 +101,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if r.resolver, err = r.newResolver(restConfig); err != nil {
 		return err
 	}
-	sources := health.Sources{Leads: r.elector.leadership.Leads, SeriesLimit: r.config.Metrics.MaxSeries, Owners: r.resolver}
-	if err := r.health.Measure(sources); err != nil {
+	if err := r.health.Measure(r.elector.leadership.Leads, r.config.Metrics.MaxSeries, r.resolver); err != nil {
 		return err
 	}
 	if r.config.LeaderElector == nil { // A standby waits for no answer.
@@ -128,11 +135,11 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolve
 func (r *eventsReceiver) launch() {
 	stop, cancel := context.WithCancel(context.Background())
 	drain, cancelDrain := context.WithCancel(context.Background())
-	r.life.cancel, r.life.cancelDrain = cancel, cancelDrain
-	r.life.done = make(chan struct{})
+	r.cancel, r.cancelDrain = cancel, cancelDrain
+	r.done = make(chan struct{})
 	events := loop.New(r.loop())
 	go func() {
-		defer close(r.life.done)
+		defer close(r.done)
 		var background sync.WaitGroup
 		delivering, delivered := context.WithCancel(context.Background())
 		r.elector.run(stop, delivering, r.health, &background)
@@ -200,23 +207,23 @@ func (r *eventsReceiver) close(ctx context.Context) {
 // Shutdown ends the watches, delivers what was taken from them, and returns when all work has
 // ended, or with the context's error if a pipeline hangs longer than the context allows.
 func (r *eventsReceiver) Shutdown(ctx context.Context) error {
-	r.life.stop.Do(func() { r.life.stopErr = r.end(ctx) })
-	return r.life.stopErr
+	r.stop.Do(func() { r.stopErr = r.end(ctx) })
+	return r.stopErr
 }
 
 func (r *eventsReceiver) end(ctx context.Context) error {
 	receivers.forget(r)
 	defer r.health.Shutdown()
-	if r.life.cancel == nil {
+	if r.cancel == nil {
 		r.close(ctx)
 		return nil
 	}
-	r.life.cancel()
-	defer r.life.cancelDrain()
-	grace := time.AfterFunc(shutdownGrace, r.life.cancelDrain)
+	r.cancel()
+	defer r.cancelDrain()
+	grace := time.AfterFunc(shutdownGrace, r.cancelDrain)
 	defer grace.Stop()
 	select {
-	case <-r.life.done:
+	case <-r.done:
 		return nil
 	case <-time.After(shutdownLimit):
 		return fmt.Errorf("the receiver has not ended within %v: check the exporters and the storage extension", shutdownLimit)

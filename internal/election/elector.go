@@ -84,6 +84,9 @@ func ElectorConfigOf(extension any) ElectorConfig {
 	if config.Kind() == reflect.Struct {
 		config = reflect.Indirect(config.FieldByName("config"))
 	}
+	if config.Kind() != reflect.Struct {
+		return ElectorConfig{}
+	}
 	return ElectorConfig{
 		LeaseNamespace: text(config, "LeaseNamespace"),
 		LeaseName:      text(config, "LeaseName"),
@@ -94,33 +97,18 @@ func ElectorConfigOf(extension any) ElectorConfig {
 	}
 }
 
-// field returns the field if config is a struct that has one of this name and kind.
-func field(config reflect.Value, name string, kind reflect.Kind) (value reflect.Value, ok bool) {
-	if config.Kind() != reflect.Struct {
-		return value, false
-	}
-	found, ok := config.Type().FieldByName(name)
-	if !ok {
-		return value, false
-	}
-	value, _ = config.FieldByIndexErr(found.Index) // It may be in an embedded pointer that is nil.
-	return value, value.Kind() == kind
-}
-
 // duration returns the value of the field, or 0 if there is none.
 func duration(config reflect.Value, name string) time.Duration {
-	value, ok := field(config, name, reflect.Int64)
-	if !ok {
-		return 0
+	if field := config.FieldByName(name); field.Kind() == reflect.Int64 {
+		return time.Duration(field.Int())
 	}
-	return time.Duration(value.Int())
+	return 0
 }
 
 // text returns the value of the field, or the empty string if there is none.
 func text(config reflect.Value, name string) string {
-	value, ok := field(config, name, reflect.String)
-	if !ok {
-		return ""
+	if field := config.FieldByName(name); field.Kind() == reflect.String {
+		return field.String()
 	}
-	return value.String()
+	return ""
 }

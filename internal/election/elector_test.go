@@ -101,7 +101,6 @@ type fullConfig struct {
 }
 
 type sharedConfig struct {
-	*apiConfig
 	LeaseName     int
 	LeaseDuration string
 	RenewDuration time.Duration
@@ -128,7 +127,7 @@ func TestTheConfigurationOfTheElectorIsRead(t *testing.T) {
 		"no struct":                      {7, unknown},
 		"the configuration is no struct": {extension[string]{config: "x"}, unknown},
 		"an empty configuration":         {&extension[*fullConfig]{config: &fullConfig{}}, unknown},
-		"fields of other kinds, and an embedded pointer that is nil": {&extension[*sharedConfig]{config: &sharedConfig{RenewDuration: 20 * time.Second}}, ElectorConfig{RenewDeadline: 20 * time.Second}},
+		"fields of other kinds":          {&extension[*sharedConfig]{config: &sharedConfig{RenewDuration: 20 * time.Second}}, ElectorConfig{RenewDeadline: 20 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ElectorConfigOf(tt.extension)

@@ -18,9 +18,9 @@ import (
 // Observer reports problems with the election, such as in the component's status. Its methods are
 // called also several times in a row with the same result.
 type Observer interface {
-	// ElectionFailed gets an *NoLeaderError if no process can be elected, or the error of a request
-	// that failed and was already repeated.
-	ElectionFailed(err error)
+	// ElectionFailed gets why no process can be elected: forbidden, missing or expired. The cause
+	// unavailable is that of a request that failed and was already repeated.
+	ElectionFailed(cause string, err error)
 	// ElectionWorks is called when a leader is known to be elected.
 	ElectionWorks()
 }
@@ -38,16 +38,8 @@ type Lease struct {
 	unreadable      int    // looks in a row that failed
 }
 
-// NoLeaderError is the reason why no process can be elected.
-type NoLeaderError struct {
-	Cause string // one word: forbidden, missing or expired
-	err   error
-}
-
-func (e *NoLeaderError) Error() string { return e.err.Error() }
-
-// Unwrap implements errors.Unwrap.
-func (e *NoLeaderError) Unwrap() error { return e.err }
+// Unavailable is the cause of an error that does not show whether a process can be elected.
+const Unavailable = "unavailable"
 
 // NewLease makes a Lease that is looked at with the configuration of the elector's own client.
 func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
@@ -66,16 +58,16 @@ func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
 	return &Lease{namespace: namespace, name: name, client: client}, nil
 }
 
-// look reads the lease. The error is an *NoLeaderError if it may not be read, or if nobody has
-// renewed it since it was looked at last, which has to be longer ago than the lease lasts; or that
-// of a request that failed, which shows nothing.
-func (l *Lease) look(ctx context.Context) error {
+// look reads the lease. No process can be elected if it may not be read, or if nobody has renewed it
+// since it was looked at last, which has to be longer ago than the lease lasts. Any other error is
+// that of a request, and shows nothing.
+func (l *Lease) look(ctx context.Context) (cause string, err error) {
 	found, err := l.read(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
-		return l.noLeader("forbidden", err)
+		return "forbidden", l.explain(err)
 	case err != nil && !apierrors.IsNotFound(err):
-		return err
+		return Unavailable, err
 	}
 	version := found.ResourceVersion // Empty: the lease does not exist.
 	unchanged := l.looked && version == l.resourceVersion
@@ -83,20 +75,18 @@ func (l *Lease) look(ctx context.Context) error {
 	l.looked, l.resourceVersion = true, version
 	switch {
 	case unchanged && version == "":
-		return l.noLeader("missing", err)
+		return "missing", l.explain(err)
 	case unchanged:
-		return l.noLeader("expired", errors.New("it is not renewed"))
+		return "expired", l.explain(errors.New("it is not renewed"))
 	}
-	return nil
+	return "", nil
 }
 
-// forget makes the next read of the lease the first one.
-func (l *Lease) forget() { l.looked = false }
-
-func (l *Lease) noLeader(cause string, err error) *NoLeaderError {
-	return &NoLeaderError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
+// explain adds the fix to the reason why no process can be elected.
+func (l *Lease) explain(err error) error {
+	return fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
 		"create the namespace if it does not exist, and bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
-		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
+		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)
 }
 
 // Watch reports when no process can be elected, until the context ends. It looks at intervals in
@@ -108,7 +98,7 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 	for ctx.Err() == nil {
 		changed := leadership.Changed()
 		if leadership.Leads() {
-			l.forget()
+			l.looked = false // The next read is the first one.
 			observer.ElectionWorks()
 		} else {
 			l.report(ctx, observer)
@@ -124,20 +114,16 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 
 // report reports what the Lease shows.
 func (l *Lease) report(ctx context.Context, observer Observer) {
-	var none *NoLeaderError
-	switch err := l.look(ctx); {
-	case errors.As(err, &none):
-		observer.ElectionFailed(err)
-	case err == nil:
+	cause, err := l.look(ctx)
+	if cause != Unavailable {
 		l.unreadable = 0
-		if l.renewed { // The first read shows nothing.
-			observer.ElectionWorks()
-		}
-	default:
-		// A single request may fail when an API server is restarted.
-		if l.unreadable++; l.unreadable > 1 && ctx.Err() == nil {
-			observer.ElectionFailed(err)
-		}
+	} else if l.unreadable++; l.unreadable == 1 || ctx.Err() != nil {
+		return // A single request may fail when an API server is restarted.
+	}
+	if err != nil {
+		observer.ElectionFailed(cause, err)
+	} else if l.renewed { // The first read shows nothing.
+		observer.ElectionWorks()
 	}
 }
 

@@ -79,7 +79,7 @@ type rule struct {
 	key     string
 	regex   *regexp.Regexp // nil: the key itself
 	origin  string         // as originOf returns it
-	isKind  func(*resolver.Object) bool
+	kind    kind.Pattern   // of the objects on the chain; only without an origin
 	part    part
 }
 
@@ -152,12 +152,13 @@ func (r Rule) compile(from part) (rule, error) {
 		}
 		c.regex = regex
 	}
-	if c.origin != "" {
-		return c, nil
+	if c.origin == "" {
+		var err error
+		if c.kind, err = kind.Parse(r.From); err != nil {
+			return c, fmt.Errorf(".from: %w; other values are %s, %s, %s and %s", err, Nearest, Namespace, Node, Event)
+		}
 	}
-	var err error
-	c.isKind, err = kindMatcher(r.From)
-	return c, err
+	return c, nil
 }
 
 // groupName matches a reference to a group of a regular expression. $$ comes first, because it
@@ -177,15 +178,6 @@ func missingGroup(name string, regex *regexp.Regexp) string {
 	return ""
 }
 
-// kindMatcher returns which objects a rule applies to.
-func kindMatcher(from string) (func(*resolver.Object) bool, error) {
-	pattern, err := kind.Parse(from)
-	if err != nil {
-		return nil, fmt.Errorf(".from: %w; other values are %s, %s, %s and %s", err, Nearest, Namespace, Node, Event)
-	}
-	return func(o *resolver.Object) bool { return pattern.Matches(o.GroupKind()) }, nil
-}
-
 // KeepLabel reports whether a label of this key of an object that is looked up is used.
 func (e *Extractor) KeepLabel(key string) bool { return e.keeps(label, key) }
 
@@ -197,8 +189,7 @@ func (e *Extractor) KeepAnnotation(key string) bool { return e.keeps(annotation,
 func (e *Extractor) KeepFirst(key string) bool {
 	isNamed := func(r rule) bool { return r.origin != Event && r.regex == nil && r.key == key }
 	return slices.ContainsFunc(e.rules, isNamed) || slices.ContainsFunc(e.service.rules, isNamed) ||
-		slices.Contains(e.service.keeps(label), key) || slices.Contains(e.service.keeps(annotation), key) ||
-		strings.HasPrefix(key, otelAnnotation)
+		key == podTemplateHash || key == Traceparent || strings.HasPrefix(key, otelAnnotation)
 }
 
 // KeepEventLabel reports whether a label of this key of Events is used.
@@ -210,7 +201,7 @@ func (e *Extractor) KeepEventAnnotation(key string) bool { return e.keepsOfEvent
 func (e *Extractor) keeps(part part, key string) bool {
 	return slices.ContainsFunc(e.rules, func(r rule) bool { return r.origin != Event && r.part == part && r.matches(key) }) ||
 		slices.ContainsFunc(e.service.rules, func(r rule) bool { return r.part == part && r.matches(key) }) ||
-		slices.Contains(e.service.keeps(part), key)
+		key == alwaysKept[part]
 }
 
 func (e *Extractor) keepsOfEvent(part part, key string) bool {

@@ -76,17 +76,8 @@ func (s Service) compile() (service, error) {
 	return c, nil
 }
 
-// keeps returns keys that no rule has.
-func (s *service) keeps(part part) []string {
-	switch {
-	case part == annotation:
-		return []string{Traceparent}
-	case s.has[ServiceName]:
-		return []string{podTemplateHash}
-	default:
-		return nil
-	}
-}
+// alwaysKept are the keys that the receiver itself reads, and that no rule has.
+var alwaysKept = map[part]string{label: podTemplateHash, annotation: Traceparent}
 
 // find adds the attributes of the service that the involved object belongs to. An object that was
 // not found, and one outside all namespaces, belong to none.

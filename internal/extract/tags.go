@@ -86,7 +86,6 @@ func withValues(tags []Tag) []Tag {
 // found are the tags so far. Their names are distinct.
 type found struct {
 	resource, record tagList
-	matching, size   int // of those that key_regex matches: how many, and how long their texts are
 	// inMetric is set if the tags are for the metric, and so must not tell revisions apart.
 	inMetric bool
 }
@@ -123,26 +122,15 @@ func (f *found) add(t Tag, origin string, isMatched bool) {
 	}
 	switch {
 	case isMatched && !slices.Contains(serviceAttributes, t.Name):
-		list.matched = append(list.matched, t)
+		if len(list.matched) < text.MaxEntries { // It may match the keys of many objects on a chain.
+			list.matched = append(list.matched, t)
+		}
 	case origin == involved:
 		list.service = append(list.service, t)
 	default:
 		list.named = append(list.named, t)
 	}
 }
-
-// addMatching adds the tag if what key_regex matches stays within the bounds: it may match the keys
-// of many objects on a chain. A key that a rule names always has room.
-func (f *found) addMatching(t Tag, origin string) {
-	f.matching++
-	f.size += len(t.Name) + len(t.Value)
-	if f.matching <= text.MaxEntries && f.size <= maxMatchingBytes {
-		f.add(t, origin, true)
-	}
-}
-
-// maxMatchingBytes bounds the tags of all objects of a chain that key_regex matches.
-const maxMatchingBytes = 4 * text.MaxEntriesBytes
 
 func (r rule) find(from Sources, f *found) {
 	switch r.origin {
@@ -156,7 +144,7 @@ func (r rule) find(from Sources, f *found) {
 		r.findIn(from.Chain[0], f)
 	default:
 		for _, o := range from.Chain {
-			if r.isKind != nil && !r.isKind(o) {
+			if r.origin == "" && !r.kind.Matches(o.GroupKind()) {
 				continue
 			}
 			if done := r.findIn(o, f); done {
@@ -200,7 +188,7 @@ func (r rule) findMatching(o *resolver.Object, f *found) {
 	slices.Sort(keys)
 	for _, key := range keys {
 		if tag := newTag(r.name(o, key), values[key]); !semconv.Own(tag.Name) {
-			f.addMatching(tag, r.origin)
+			f.add(tag, r.origin, true)
 		}
 	}
 }

@@ -5,7 +5,11 @@
 package health
 
 import (
+	"context"
+
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -29,13 +33,16 @@ func New(settings receiver.Settings) (*Health, error) {
 
 // Restarting implements watch.Observer.
 func (h *Health) Restarting(namespace string, cause watch.Cause, err error) {
-	h.restarted(cause)
-	h.restarting(namespace, cause, err)
+	h.builder.KubeEventsWatchRestarts.Add(context.Background(), 1, h.id, metric.WithAttributes(attribute.String("cause", string(cause))))
+	if cause.IsFailure() {
+		h.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
+	}
 }
 
 // Forbidden implements resolver.Observer. The log has each missing permission once, and the metric
 // each request.
 func (h *Health) Forbidden(verb string, resource schema.GroupResource, namespace string) {
-	h.lookupForbidden(verb, resource)
+	h.builder.KubeEventsOwnerLookupsForbidden.Add(context.Background(), 1, h.id,
+		metric.WithAttributes(attribute.String("verb", verb), attribute.String("resource", resource.String())))
 	h.logForbidden(verb, resource, namespace)
 }

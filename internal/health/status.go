@@ -110,13 +110,6 @@ func Streams(namespaces []string) (parts []string) {
 // Answered implements watch.Observer.
 func (s *Status) Answered(namespace string) { s.Works(streamOf(namespace), "Watching events again") }
 
-// restarting reports the end of a stream, if it is a failure.
-func (s *Status) restarting(namespace string, cause watch.Cause, err error) {
-	if cause.IsFailure() {
-		s.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
-	}
-}
-
 // WentBack implements watch.Observer.
 func (s *Status) WentBack(namespace string, known, now uint64) {
 	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts are kept",
@@ -240,13 +233,12 @@ func (s *Status) AcceptingAgain() { s.Works(logsPipeline, "") }
 const electionPart = "the leader election"
 
 // ElectionFailed implements election.Observer.
-func (s *Status) ElectionFailed(err error) {
-	var noLeader *election.NoLeaderError
-	if errors.As(err, &noLeader) {
-		s.Failed(electionPart, noLeader.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
-		return
+func (s *Status) ElectionFailed(cause string, err error) {
+	message := "No replica can be elected leader, and nothing is emitted; retrying"
+	if cause == election.Unavailable {
+		message = "Cannot read the leader election Lease, and no replica may lead; retrying"
 	}
-	s.Failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)
+	s.Failed(electionPart, cause, message, err)
 }
 
 // ElectionWorks implements election.Observer.

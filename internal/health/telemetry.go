@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -70,35 +69,34 @@ func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
 // Shutdown ends the measurements.
 func (t *Telemetry) Shutdown() { t.builder.Shutdown() }
 
-// Sources are what the asynchronous metrics are read from.
-type Sources struct {
-	Leads       func() bool        // whether this process emits
-	SeriesLimit int                // metrics.max_series
-	Owners      *resolver.Resolver // nil: owners are not looked up
-}
-
-// Measure registers the asynchronous metrics. The error is that of the meter provider.
-func (t *Telemetry) Measure(from Sources) error {
+// Measure registers the asynchronous metrics: whether this process leads, metrics.max_series, and the
+// objects that the resolver remembers. If it is nil, owners are not looked up. The error is that of
+// the meter provider.
+func (t *Telemetry) Measure(leads func() bool, seriesLimit int, owners *resolver.Resolver) error {
 	b := t.builder
 	errs := errors.Join(
 		b.RegisterKubeEventsWaitingCallback(t.observed(t.waiting.Load)),
 		b.RegisterKubeEventsSeriesCallback(t.observed(t.series.Load)),
-		b.RegisterKubeEventsSeriesLimitCallback(t.observed(func() int64 { return int64(from.SeriesLimit) })),
+		b.RegisterKubeEventsSeriesLimitCallback(t.observed(func() int64 { return int64(seriesLimit) })),
 		b.RegisterKubeEventsLeadingCallback(t.observed(func() int64 {
-			if from.Leads() {
+			if leads() {
 				return 1
 			}
 			return 0
 		})),
 		b.RegisterKubeEventsCheckpointAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(t.checkpointAge(time.Now()).Seconds(), t.id)
+			age := time.Duration(0)
+			if last := t.unsavedSince.Load(); last != 0 {
+				age = time.Since(time.Unix(0, last))
+			}
+			o.Observe(age.Seconds(), t.id)
 			return nil
 		}),
 	)
-	if from.Owners == nil {
+	if owners == nil {
 		return errs
 	}
-	return errors.Join(errs, b.RegisterKubeEventsOwnerCacheSizeCallback(t.observed(func() int64 { return int64(from.Owners.Len()) })))
+	return errors.Join(errs, b.RegisterKubeEventsOwnerCacheSizeCallback(t.observed(func() int64 { return int64(owners.Len()) })))
 }
 
 // observed returns a callback that reads a value.
@@ -107,14 +105,6 @@ func (t *Telemetry) observed(value func() int64) metric.Int64Callback {
 		o.Observe(value(), t.id)
 		return nil
 	}
-}
-
-func (t *Telemetry) checkpointAge(now time.Time) time.Duration {
-	last := t.unsavedSince.Load()
-	if last == 0 {
-		return 0
-	}
-	return now.Sub(time.Unix(0, last))
 }
 
 // Arrived implements watch.Observer.
@@ -172,7 +162,7 @@ func (t *Telemetry) Accepted(records int) {
 
 // Delivered measures the time since the receiver saw the records.
 func (t *Telemetry) Delivered(records []observation.Observation, now time.Time) {
-	options := []metric.RecordOption{t.id}
+	options := []metric.RecordOption{t.id} // Not made again for each record.
 	for i := range records {
 		t.builder.KubeEventsLatency.Record(context.Background(), now.Sub(records[i].SeenAt).Seconds(), options...)
 	}
@@ -199,19 +189,10 @@ func (t *Telemetry) NotSaved() {
 	t.builder.KubeEventsCheckpointFailures.Add(context.Background(), 1, t.id)
 }
 
-func (t *Telemetry) restarted(cause watch.Cause) {
-	t.builder.KubeEventsWatchRestarts.Add(context.Background(), 1, t.id, metric.WithAttributes(attribute.String("cause", string(cause))))
-}
-
 // LookupDone implements resolver.Observer.
 func (t *Telemetry) LookupDone(result string, took time.Duration) {
 	t.builder.KubeEventsOwnerLookups.Add(context.Background(), 1, t.id, metric.WithAttributes(attribute.String("result", result)))
 	t.builder.KubeEventsOwnerLookupDuration.Record(context.Background(), took.Seconds(), t.id)
-}
-
-func (t *Telemetry) lookupForbidden(verb string, resource schema.GroupResource) {
-	t.builder.KubeEventsOwnerLookupsForbidden.Add(context.Background(), 1, t.id,
-		metric.WithAttributes(attribute.String("verb", verb), attribute.String("resource", resource.String())))
 }
 
 // CacheHit implements resolver.Observer.

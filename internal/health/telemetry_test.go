@@ -61,10 +61,10 @@ func measureEverything(t *testing.T, id string, collector *componenttest.Telemet
 	settings := receivertest.NewNopSettings(metadata.Type)
 	require.NoError(t, settings.ID.UnmarshalText([]byte(id)))
 	settings.TelemetrySettings = collector.NewTelemetrySettings()
-	telemetry, err := newTelemetry(settings)
+	telemetry, err := New(settings)
 	require.NoError(t, err)
 	t.Cleanup(telemetry.Shutdown)
-	require.NoError(t, telemetry.Measure(Sources{Leads: func() bool { return true }, SeriesLimit: 1, Owners: owners}))
+	require.NoError(t, telemetry.Measure(func() bool { return true }, 1, owners))
 	records := []observation.Observation{{Event: &corev1.Event{}, Chain: resolver.Chain{Resolution: resolver.Complete}}}
 	telemetry.Waited(Lookups, time.Second)
 	telemetry.Accounted(1, 1)
@@ -75,9 +75,9 @@ func measureEverything(t *testing.T, id string, collector *componenttest.Telemet
 	telemetry.Rejected(1)
 	telemetry.Dropped(1)
 	telemetry.NotSaved()
-	telemetry.restarted(watch.Expired)
+	telemetry.Restarting("", watch.Expired, nil)
 	telemetry.LookupDone("found", time.Second)
-	telemetry.lookupForbidden("get", schema.GroupResource{Resource: "pods"})
+	telemetry.Forbidden("get", schema.GroupResource{Resource: "pods"}, "")
 }
 
 // receiversOf returns the values of the attribute receiver, in order, one for each point; empty for

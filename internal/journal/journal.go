@@ -25,9 +25,6 @@ var ErrCorrupt = errors.New("the stored state cannot be read")
 // format is the version of what is stored.
 const format = 1
 
-// maxOpsSize bounds the operations of one request, in bytes: a snapshot can have many megabytes.
-const maxOpsSize = 4 << 20
-
 type head struct {
 	Format     int   `json:"format"`
 	Generation int64 `json:"generation"`
@@ -40,8 +37,8 @@ type Journal struct {
 	head         head
 	oldest       int64 // the lowest generation of which something may be stored
 	isUncertain  bool  // the storage may have another head, because a write has failed
-	entries      int
-	size         int // of the entries, in bytes
+	next         int   // the index of the next entry, after the chunks and the entries before it
+	size         int   // of the entries, in bytes
 	snapshotSize int
 }
 
@@ -71,43 +68,36 @@ func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*
 }
 
 func (j *Journal) read(ctx context.Context, add func([]byte) error) error {
-	for i := range j.head.Chunks {
-		chunk, err := j.client.Get(ctx, chunkKey(j.head.Generation, i))
-		if err == nil && chunk == nil {
+	for ; ; j.next++ {
+		value, err := j.client.Get(ctx, keyOf(j.head.Generation, j.next))
+		isChunk := j.next < j.head.Chunks
+		switch {
+		case err == nil && value == nil && !isChunk:
+			return nil
+		case err == nil && value == nil:
 			err = fmt.Errorf("%w: it is missing", ErrCorrupt)
-		}
-		if err == nil {
-			err = add(chunk)
+		case err == nil:
+			err = add(value)
 		}
 		if err != nil {
-			return fmt.Errorf("chunk %d of the snapshot: %w", i, err)
+			return fmt.Errorf("part %d of the stored state: %w", j.next, err)
 		}
-		j.snapshotSize += len(chunk)
-	}
-	for {
-		entry, err := j.client.Get(ctx, entryKey(j.head.Generation, j.entries))
-		if err != nil || entry == nil {
-			return err
+		if isChunk {
+			j.snapshotSize += len(value)
+		} else {
+			j.size += len(value)
 		}
-		if err := add(entry); err != nil {
-			return fmt.Errorf("entry %d: %w", j.entries, err)
-		}
-		j.entries++
-		j.size += len(entry)
 	}
 }
 
-func chunkKey(generation int64, index int) string {
-	return strconv.FormatInt(generation, 10) + "/snapshot/" + strconv.Itoa(index)
-}
-
-func entryKey(generation int64, index int) string {
-	return strconv.FormatInt(generation, 10) + "/entry/" + strconv.Itoa(index)
+// keyOf returns the key of a chunk or an entry. In a generation, the entries follow the chunks.
+func keyOf(generation int64, index int) string {
+	return strconv.FormatInt(generation, 10) + "/" + strconv.Itoa(index)
 }
 
 // Append stores an entry. After an error, the next entry takes its place.
 func (j *Journal) Append(ctx context.Context, entry []byte) error {
-	if j.isUncertain || j.entries == 0 && j.head.Generation == 0 {
+	if j.isUncertain || j.next == 0 && j.head.Generation == 0 {
 		// Without this head, a restart would not look for entries.
 		current := j.head
 		current.Format = format
@@ -115,10 +105,10 @@ func (j *Journal) Append(ctx context.Context, entry []byte) error {
 			return err
 		}
 	}
-	if err := j.client.Set(ctx, entryKey(j.head.Generation, j.entries), entry); err != nil {
+	if err := j.client.Set(ctx, keyOf(j.head.Generation, j.next), entry); err != nil {
 		return err
 	}
-	j.entries++
+	j.next++
 	j.size += len(entry)
 	return nil
 }
@@ -137,7 +127,7 @@ func (j *Journal) writeHead(ctx context.Context, h head) error {
 }
 
 // IsNew reports whether nothing is stored.
-func (j *Journal) IsNew() bool { return j.entries == 0 && j.head.Chunks == 0 }
+func (j *Journal) IsNew() bool { return j.next == 0 }
 
 // minSize is how many bytes of entries make a snapshot worth its price. To read so many takes a fraction
 // of a second.
@@ -150,24 +140,20 @@ func (j *Journal) WantsSnapshot() bool { return j.size > max(minSize, j.snapshot
 // Snapshot replaces everything by the chunks.
 func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
 	next := head{Format: format, Generation: j.head.Generation + 1, Chunks: len(chunks)}
-	ops, size := []*storage.Operation{}, 0
+	if err := j.remove(ctx, next.Generation); err != nil { // A snapshot that failed can have left it.
+		return err
+	}
 	total := 0
 	for i, chunk := range chunks {
-		ops = append(ops, storage.SetOperation(chunkKey(next.Generation, i), chunk))
-		size += len(chunk)
-		total += len(chunk)
-		if size < maxOpsSize && i < len(chunks)-1 {
-			continue
-		}
-		if err := j.client.Batch(ctx, ops...); err != nil {
+		if err := j.client.Set(ctx, keyOf(next.Generation, i), chunk); err != nil {
 			return err
 		}
-		ops, size = nil, 0
+		total += len(chunk)
 	}
 	if err := j.writeHead(ctx, next); err != nil {
 		return err
 	}
-	j.entries, j.size, j.snapshotSize = 0, 0, total
+	j.next, j.size, j.snapshotSize = len(chunks), 0, total
 	j.removeReplaced(ctx)
 	return nil
 }
@@ -206,33 +192,26 @@ func SetAside(ctx context.Context, client storage.Client) (j *Journal, key strin
 // maxOps bounds the deletions of one request.
 const maxOps = 1000
 
-// remove deletes a generation. It deletes the last key of a kind first: if it is interrupted, the next
-// attempt finds those that are left.
+// remove deletes a generation. It deletes the last key first: if it is interrupted, the next attempt
+// finds those that are left.
 func (j *Journal) remove(ctx context.Context, generation int64) error {
 	var ops []*storage.Operation
-	for _, key := range []func(int64, int) string{chunkKey, entryKey} {
-		count, err := j.count(ctx, generation, key)
+	for {
+		key := keyOf(generation, len(ops))
+		value, err := j.client.Get(ctx, key)
 		if err != nil {
 			return err
 		}
-		for i := count - 1; i >= 0; i-- {
-			ops = append(ops, storage.DeleteOperation(key(generation, i)))
+		if value == nil {
+			break
 		}
+		ops = append(ops, storage.DeleteOperation(key))
 	}
+	slices.Reverse(ops)
 	for some := range slices.Chunk(ops, maxOps) {
 		if err := j.client.Batch(ctx, some...); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (j *Journal) count(ctx context.Context, generation int64, key func(int64, int) string) (count int, err error) {
-	for {
-		value, err := j.client.Get(ctx, key(generation, count))
-		if err != nil || value == nil {
-			return count, err
-		}
-		count++
-	}
 }

@@ -142,6 +142,18 @@ func TestHeadWithoutAnAnswer(t *testing.T) {
 	assert.Equal(t, []string{"a", "b"}, stored)
 }
 
+// TestASnapshotAfterOneThatFailed: what the first one left is not read as entries of the second one.
+func TestASnapshotAfterOneThatFailed(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: 3}
+	j, _ := open(t, m)
+	require.ErrorIs(t, j.Snapshot(t.Context(), [][]byte{[]byte("a"), []byte("b"), []byte("c")}), errCrash)
+	m.writes = -1
+	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("a")}))
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"a"}, stored)
+}
+
 func TestStrangeContent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ head, message string }{

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
@@ -101,7 +102,8 @@ type counts struct {
 
 	entries map[identity]entry
 	streams *streams
-	deleted deletions
+	// deleted has when each deleted event was deleted, in seconds since 1970, the oldest first.
+	deleted *simplelru.LRU[identity, uint32]
 }
 
 // held is the entry of an event as it was before a window held the event; nil: there was none.
@@ -111,7 +113,8 @@ type held struct {
 }
 
 func newCounts(streams *streams) *counts {
-	return &counts{heldBack: map[identity][]held{}, entries: map[identity]entry{}, streams: streams, deleted: newDeletions()}
+	deleted, _ := simplelru.NewLRU[identity, uint32](math.MaxInt, nil) // It fails only for no size. Forget bounds it.
+	return &counts{heldBack: map[identity][]held{}, entries: map[identity]entry{}, streams: streams, deleted: deleted}
 }
 
 // Observe accounts for the state of an event and returns the number of occurrences that are new in
@@ -123,7 +126,7 @@ func (l *counts) Observe(namespace string, ev *corev1.Event) int64 {
 	seen.stream, seen.pass = s.Number, s.pass
 
 	known, ok := l.entries[k]
-	l.before.entry, l.before.isKnown, l.before.deletedAt = known, ok, l.deleted.at[k]
+	l.before.entry, l.before.isKnown, l.before.deletedAt = known, ok, l.deletedAt(k)
 	if !ok {
 		l.set(k, known, seen)
 		return firstSight(ev, int64(seen.count))
@@ -210,20 +213,16 @@ const mostForgotten = 2000
 // to mostForgotten of them. It reports whether there may be more.
 func (l *counts) Forget(now time.Time) (more bool) {
 	oldest := unixSeconds(now.Add(-RememberDeleted))
-	for range min(l.deleted.len(), mostForgotten) {
-		d := l.deleted.front()
-		current := l.deleted.holds(d)
-		if current && d.at > oldest && l.deleted.valid() <= MaxDeleted {
+	for range mostForgotten {
+		k, at, ok := l.deleted.GetOldest()
+		if !ok || at > oldest && l.deleted.Len() <= MaxDeleted {
 			return false
 		}
-		l.deleted.pop()
-		if current {
-			reached.State("a deleted event is forgotten")
-			l.drop(d.key)
-			l.deleted.revive(d.key)
-		}
+		reached.State("a deleted event is forgotten")
+		l.drop(k)
+		l.deleted.Remove(k)
 	}
-	return l.deleted.len() > 0
+	return l.deleted.Len() > 0
 }
 
 // Len is the number of events that are remembered, live and deleted.
@@ -235,7 +234,7 @@ func (l *counts) Len() int { return len(l.entries) }
 func (l *counts) merge(k identity, known, seen entry) entry {
 	if known.isGone() {
 		// A late duplicate of it, too: its deletion comes again after it.
-		l.deleted.revive(k)
+		l.deleted.Remove(k)
 	}
 	if known.uid == seen.uid && !known.isForgotten() {
 		seen.count = max(seen.count, known.count)
@@ -249,7 +248,13 @@ func (l *counts) merge(k identity, known, seen entry) entry {
 func (l *counts) bury(k identity, known, e entry, now time.Time) {
 	e.pass = gone
 	l.set(k, known, e)
-	l.deleted.push(k, unixSeconds(now))
+	l.deleted.Add(k, unixSeconds(now))
+}
+
+// deletedAt returns when an event was deleted; 0: it is not deleted.
+func (l *counts) deletedAt(k identity) uint32 {
+	at, _ := l.deleted.Peek(k)
+	return at
 }
 
 // increment is the number of occurrences between what is remembered of an event and a newer state

@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -98,7 +99,7 @@ func (l *counts) value(k identity) []byte {
 	if !ok {
 		return nil
 	}
-	return e.encode(l.deleted.at[k])
+	return e.encode(l.deletedAt(k))
 }
 
 func (e entry) encode(deletedAt uint32) []byte {
@@ -117,7 +118,7 @@ func (l *counts) Restore(key string, value []byte) error {
 		return fmt.Errorf("the key of an entry of the ledger has %d bytes", len(key))
 	}
 	k := identity([]byte(key))
-	l.deleted.revive(k)
+	l.deleted.Remove(k)
 	if value == nil {
 		delete(l.entries, k)
 		return nil
@@ -134,7 +135,7 @@ func (l *counts) Restore(key string, value []byte) error {
 	}
 	if at := binary.BigEndian.Uint32(value[24:]); at != 0 {
 		e.pass = gone
-		l.deleted.at[k] = at
+		l.deleted.Add(k, at)
 	}
 	l.entries[k] = e
 	return nil
@@ -145,7 +146,10 @@ func (l *counts) Settle() {
 	for _, e := range l.entries {
 		l.count(e, 1)
 	}
-	l.deleted.rebuild()
+	byTime := func(a, b identity) int { return cmp.Compare(l.deletedAt(a), l.deletedAt(b)) }
+	for _, k := range slices.SortedFunc(slices.Values(l.deleted.Keys()), byTime) {
+		l.deleted.Get(k) // It becomes the newest one.
+	}
 }
 
 // EndPast notes that the streams that run have listed all that they cover. Another event that came

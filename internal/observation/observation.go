@@ -26,9 +26,6 @@ type Observation struct {
 	// Chain always holds the involved object, and its owners as far as they are known. Its
 	// Resolution is empty if owners are not looked up.
 	Chain resolver.Chain
-	// TagSources are the Namespace and the Node of which it has tags, as far as they are not on the
-	// chain; usually nil.
-	TagSources []*resolver.Object
 	// Tags are the labels and annotations extracted for it.
 	Tags extract.Tags
 }

@@ -136,17 +136,6 @@ func (l *lookups) node(n needs, chain []*resolver.Object, ev *corev1.Event) *res
 	return nil
 }
 
-// tagSources returns the objects that are not on the chain and were found for tags; nil if there
-// are none.
-func (l *lookups) tagSources(n needs) (found []*resolver.Object) {
-	for _, reference := range []int{n.namespace, n.node} {
-		if of := l.found(reference); of != nil && of.Found() {
-			found = append(found, of)
-		}
-	}
-	return found
-}
-
 // found returns what was looked up. An object that was not found has neither labels nor
 // annotations.
 func (l *lookups) found(reference int) *resolver.Object {

@@ -62,17 +62,14 @@ func (o *Owners) Keep(ev *corev1.Event) {
 // add adds what was found. Observations that need the same objects share their tags, unless tags
 // are taken from the Event, too.
 func (o *Owners) add(observations []observation.Observation, l *lookups) {
-	shared := make(map[needs]*observation.Observation, len(l.chains))
+	shared := make(map[needs]extract.Tags, len(l.chains))
 	for i := range observations {
-		of, n := &observations[i], l.needs[i]
-		same, ok := shared[n]
-		if !ok {
-			same, shared[n] = of, of
-			of.TagSources = l.tagSources(n)
-		}
-		of.Chain, of.TagSources, of.Tags = l.chains[n.involved], same.TagSources, same.Tags
+		one, n := &observations[i], l.needs[i]
+		tags, ok := shared[n]
 		if !ok || l.uses.Event {
-			of.Tags = o.extractor.Tags(l.sources(n, of.Event))
+			tags = o.extractor.Tags(l.sources(n, one.Event))
+			shared[n] = tags
 		}
+		one.Chain, one.Tags = l.chains[n.involved], tags
 	}
 }

@@ -42,15 +42,6 @@ func (w Writer) Strings(name string, values []string) {
 // Disabled has the attributes that users do not want; nil: none.
 type Disabled map[string]bool
 
-// With returns the attributes and one more.
-func (d Disabled) With(name string) Disabled {
-	if d == nil {
-		d = Disabled{}
-	}
-	d[name] = true
-	return d
-}
-
 // RemoveFrom removes the attributes that are disabled.
 func (d Disabled) RemoveFrom(attributes pcommon.Map) {
 	if len(d) > 0 {

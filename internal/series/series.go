@@ -87,11 +87,8 @@ type series struct {
 	origin   string // the namespace of the Event that made it; empty: it is the overflow series
 	workload workload
 	identity
-	point
-}
 
-// point is the sum of a series.
-type point struct {
+	// The following is the sum.
 	start, moved time.Time
 	occurrences  int64
 	written      int64     // the value that Metrics wrote last
@@ -173,7 +170,7 @@ func (s *Series) seriesLocked(o *observation.Observation) *series {
 		start := s.startLocked(k, o.SeenAt)
 		one = &series{
 			key: k, origin: origin, workload: w, identity: id,
-			point: point{start: start, last: start, needsZero: s.config.InitialZero}, // The value comes later.
+			start: start, last: start, needsZero: s.config.InitialZero, // The value comes later.
 		}
 		s.byKey[k] = one
 		s.byOrigin[one.origin]++
