@@ -57,8 +57,8 @@ func (b *breakers) kindLocked(kind unique.Handle[schema.GroupKind]) *breaker {
 	return known
 }
 
-// sent must be called when a request is sent, and the result when it has ended: with an empty failure
-// if the API server has answered.
+// sent must be called when a single read is sent, and the result when it has ended: with an empty
+// failure if that shows nothing.
 func (b *breakers) sent(t target) (ended func(isAnswer bool, failure Resolution)) {
 	sentAt := time.Now()
 	b.mu.Lock()

@@ -59,6 +59,8 @@ type target struct {
 	key  objectKey
 }
 
+func (t target) isList() bool { return t.key.name == "" }
+
 // lookupKey identifies what was looked up: the object with the UID; with an empty UID, whatever object
 // has the name.
 type lookupKey struct {

@@ -33,8 +33,8 @@ type Config struct {
 	KeepAnnotation func(key string) bool
 	KeepFirst      func(key string) bool
 
-	// Concurrency is the maximum number of concurrent requests; 0 means 400. One kind of object
-	// gets at most a quarter of them.
+	// Concurrency is the maximum number of concurrent reads of one kind of object; 0 means 100. An
+	// eighth as many lists may be added.
 	Concurrency int
 	// Observer observes the requests; nil means none.
 	Observer Observer
@@ -46,7 +46,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100_000, CacheTTL: 10 * time.Minute,
-		Concurrency: 400, Now: time.Now,
+		Concurrency: 100, Now: time.Now,
 	}
 }
 

@@ -69,7 +69,7 @@ type need struct {
 
 // send sends a request as soon as the limits permit, if it is still needed then.
 func (f *fetcher) send(n need, t target, isConsistent bool, request func(context.Context) error) error {
-	release, err := f.limiter.acquire(n.ctx, t.kind.Name)
+	release, err := f.limiter.acquire(n.ctx, t)
 	if err != nil {
 		return errNotSent
 	}
@@ -81,17 +81,19 @@ func (f *fetcher) send(n need, t target, isConsistent bool, request func(context
 }
 
 // sendNow sends a request and tells the breaker how it has ended. That the watch cache does not have
-// an object shows nothing. Neither does a list that fails: single reads may work.
+// an object shows nothing. Neither does a list that fails or hangs: single reads may work.
 func (f *fetcher) sendNow(t target, isConsistent bool, request func(context.Context) error) error {
+	if t.isList() {
+		err := f.do(request)
+		if err == nil {
+			f.breakers.answered(t.kind.Name)
+		}
+		return err
+	}
 	ended := f.breakers.sent(t)
 	err := f.do(request)
-	failure := failureOf(err)
-	hasFailed := failure == Timeout || failure == Unavailable
-	isList := t.key.name == ""
-	switch {
-	case hasFailed && isList:
-		ended(false, "")
-	case hasFailed:
+	switch failure := failureOf(err); failure {
+	case Timeout, Unavailable:
 		ended(false, failure)
 	default:
 		ended(failure != NotFound || isConsistent, "")

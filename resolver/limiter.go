@@ -14,27 +14,28 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// shareOfKind is the part of the request slots that one kind may use. So a kind whose requests hang
-// leaves most of them to the others.
-const shareOfKind = 4
+// shareOfLists is the part of a kind's requests in flight that may be lists in addition: lists that hang
+// must leave single reads their slots.
+const shareOfLists = 8
 
-// limiter decides when requests are sent: how many at a time, how many of one kind, and how many per
-// second. client-go's own rate limiter is not used: a request that waits there cannot be
-// distinguished from one that was sent.
+// limiter decides when requests are sent: how many of one kind at a time, and how many per second. A
+// kind whose requests hang holds up no other. client-go's own rate limiter is not used: a request that
+// waits there cannot be distinguished from one that was sent.
 type limiter struct {
-	slots      *semaphore.Weighted
-	slotsOfOne int64                   // of one kind
-	rate       flowcontrol.RateLimiter // nil: no limit
+	slotsOfKind int64
+	rate        flowcontrol.RateLimiter // nil: no limit
 
 	mu    sync.Mutex
-	kinds map[unique.Handle[schema.GroupKind]]*semaphore.Weighted // guarded by mu
+	slots map[slotKey]*semaphore.Weighted // guarded by mu
+}
+
+type slotKey struct {
+	kind   unique.Handle[schema.GroupKind]
+	isList bool
 }
 
 func newLimiter(concurrency int, rate flowcontrol.RateLimiter) *limiter {
-	return &limiter{
-		slots: semaphore.NewWeighted(int64(concurrency)), slotsOfOne: int64(max(1, concurrency/shareOfKind)), rate: rate,
-		kinds: make(map[unique.Handle[schema.GroupKind]]*semaphore.Weighted),
-	}
+	return &limiter{slotsOfKind: int64(concurrency), rate: rate, slots: make(map[slotKey]*semaphore.Weighted)}
 }
 
 // rateLimiterFor returns the rate limiter that client-go would create for the config; nil: there is
@@ -49,37 +50,34 @@ func rateLimiterFor(config *rest.Config) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(cmp.Or(config.QPS, rest.DefaultQPS), cmp.Or(config.Burst, rest.DefaultBurst))
 }
 
-// acquire waits until a request of the kind may be sent. Then release must be called. The error is
-// that of ctx, or says that ctx will end too soon.
-func (l *limiter) acquire(ctx context.Context, kind unique.Handle[schema.GroupKind]) (release func(), err error) {
-	slotsOfKind := l.slotsOf(kind)
-	if err := slotsOfKind.Acquire(ctx, 1); err != nil {
+// acquire waits until a request may be sent. Then release must be called. The error is that of ctx.
+func (l *limiter) acquire(ctx context.Context, t target) (release func(), err error) {
+	slots := l.slotsFor(slotKey{t.kind.Name, t.isList()})
+	if err := slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	if err := l.slots.Acquire(ctx, 1); err != nil {
-		slotsOfKind.Release(1)
+	if l.rate == nil {
+		return func() { slots.Release(1) }, nil
+	}
+	if err := l.rate.Wait(ctx); err != nil {
+		slots.Release(1)
+		<-ctx.Done() // It would end before the request may be sent.
 		return nil, err
 	}
-	release = func() {
-		l.slots.Release(1)
-		slotsOfKind.Release(1)
-	}
-	if l.rate != nil {
-		if err := l.rate.Wait(ctx); err != nil {
-			release()
-			return nil, err
-		}
-	}
-	return release, nil
+	return func() { slots.Release(1) }, nil
 }
 
-func (l *limiter) slotsOf(kind unique.Handle[schema.GroupKind]) *semaphore.Weighted {
+func (l *limiter) slotsFor(key slotKey) *semaphore.Weighted {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	slots := l.kinds[kind]
+	slots := l.slots[key]
 	if slots == nil {
-		slots = semaphore.NewWeighted(l.slotsOfOne)
-		l.kinds[kind] = slots
+		n := l.slotsOfKind
+		if key.isList {
+			n = max(1, n/shareOfLists)
+		}
+		slots = semaphore.NewWeighted(n)
+		l.slots[key] = slots
 	}
 	return slots
 }

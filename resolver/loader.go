@@ -318,7 +318,11 @@ func (l *loader) noteError(verb string, k *kinds.Kind, in collection, err error)
 func (l *loader) readList(read *list, planned listing) {
 	slow := time.AfterFunc(l.timeout/slowShare, func() { l.noteSlow(read) })
 	defer slow.Stop()
-	need := l.needOfList(read)
+	need, isWanted := l.needOfList(read)
+	if !isWanted {
+		l.endList(read, false, errNotSent)
+		return
+	}
 	options := metav1.ListOptions{Limit: int64(planned.limit)}
 	for {
 		page, requestedAt, err := l.fetcher.page(need, read.kind, read.in, options)
@@ -337,12 +341,17 @@ func (l *loader) readList(read *list, planned listing) {
 	}
 }
 
-// needOfList returns who needs the first page of a list.
-func (l *loader) needOfList(read *list) need {
+// needOfList returns who needs the first page of a list: a climb that has not left. It returns false if
+// there is none.
+func (l *loader) needOfList(read *list) (need, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first := read.loads[0].wants[0]
-	return need{first.ctx, func() bool { return l.noteSent(l.loadsOf(read)...) }}
+	for _, waiting := range read.loads {
+		if first := waiting.firstWaitingLocked(); first != nil {
+			return need{first.ctx, func() bool { return l.noteSent(l.loadsOf(read)...) }}, true
+		}
+	}
+	return need{}, false
 }
 
 func (l *loader) loadsOf(read *list) []*load {

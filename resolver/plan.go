@@ -137,7 +137,7 @@ func (p *planner) notePage(list listing, page *metav1.PartialObjectMetadataList,
 	list.limit = limitAfter(page)
 	s := p.scope(list.in, now)
 	s.size, s.sizedAt, s.pageSize = list.read+remaining(page), max(now, 1), list.limit
-	return list, page.Continue != "" && s.size <= objectsPerRead*list.needed
+	return list, page.Continue != "" && len(page.Items) > 0 && s.size <= objectsPerRead*list.needed
 }
 
 // limitAfter returns how many objects the page after this one should have.
@@ -171,7 +171,7 @@ func (p *planner) noteList(in collection, isWhole bool, failure Resolution, now 
 	case isWhole:
 		s.listedAt = max(now, 1)
 	case failure != "":
-		s.notListedUntil = now + failureTTL(failure)
+		s.notListedUntil = now + stableFailureTTL
 	}
 }
 

@@ -71,7 +71,7 @@ func TestWhatIsListed(t *testing.T) {
 		"a list was read since":                      {before: func(p *planner) { readShop(3)(p); p.noteList(ofShop, true, "", 1) }, unknown: unknownPods(1, "shop"), now: minute},
 		"the list is refused":                        {before: func(p *planner) { p.noteList(ofShop, false, Forbidden, 1) }, unknown: unknownPods(9, "shop"), now: 59 * time.Second},
 		"the list was refused":                       {before: func(p *planner) { p.noteList(ofShop, false, Forbidden, 1) }, unknown: unknownPods(9, "shop"), now: 61 * time.Second, want: []listing{{in: ofShop, needed: 9, limit: 100}}},
-		"the list has just failed":                   {before: func(p *planner) { p.noteList(ofShop, false, Unavailable, 1) }, unknown: unknownPods(9, "shop"), now: 4 * time.Second},
+		"the list has just failed":                   {before: func(p *planner) { p.noteList(ofShop, false, Unavailable, 1) }, unknown: unknownPods(9, "shop"), now: 59 * time.Second},
 		"the kind cannot be listed":                  {kind: &kinds.Kind{Name: corePod, Namespaced: true}, unknown: unknownPods(40, "shop")},
 	}
 	for name, test := range tests {

@@ -364,7 +364,7 @@ func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 func TestConcurrencyIsBounded(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 7)
-	r := newResolver(t, api, resolver.Config{Concurrency: 8, LookupTimeout: 200 * time.Millisecond})
+	r := newResolver(t, api, resolver.Config{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
 	resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "none"})
 	api.Seen()
 	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
@@ -374,7 +374,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	for _, chain := range r.Resolve(t.Context(), pods) {
 		require.Equal(t, resolver.Timeout, chain.Resolution)
 	}
-	require.Len(t, api.Seen(), 1+2, "one kind has a quarter of the slots")
+	require.Len(t, api.Seen(), 1+2, "one list, and two reads")
 	for _, ref := range pods {
 		api.Heal("/api/v1/namespaces/shop/pods/" + ref.Name)
 	}

@@ -95,7 +95,7 @@ func (w *waiting) Read(b []byte) (int, error) {
 // The pages of a list, the lists of many namespaces, and what is read to check versions follow each
 // other: with pauses, they would take long.
 func TestOnlyWatchesArePaced(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") }))
 	defer server.Close()
 	client, err := Events(&rest.Config{Host: server.URL})
 	require.NoError(t, err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
@@ -20,6 +22,10 @@ import (
 // clusterPart is the part of the receiver that the component's status names if the cluster does not
 // answer which one it is.
 const clusterPart = "the identity of the cluster"
+
+// listedPages is how many pages of lists all streams have in memory at a time. A page has at most 4 MiB,
+// and three times as much when it is decoded.
+const listedPages = 4
 
 // session is what the loop works with in one term, or in the process.
 type session struct {
@@ -98,8 +104,9 @@ func (s *session) run(stop, drain context.Context) {
 	running, end := context.WithCancel(stop)
 	var streams sync.WaitGroup
 	s.emission.Go(func() { s.sums.run(running, drain) })
+	pages := semaphore.NewWeighted(listedPages)
 	for _, namespace := range s.Streams {
-		stream := s.newStream(namespace)
+		stream := s.newStream(namespace, pages)
 		streams.Go(func() { stream.Run(running) })
 	}
 	s.loop(running, drain)
@@ -109,13 +116,14 @@ func (s *session) run(stop, drain context.Context) {
 	s.intake.discard()
 }
 
-func (s *session) newStream(namespace string) *watch.Stream {
+func (s *session) newStream(namespace string, pages *semaphore.Weighted) *watch.Stream {
 	config := watch.Config{
 		Client:        s.Client,
 		Namespace:     namespace,
 		FieldSelector: s.Filter.FieldSelector(),
 		Taker:         s.intake.queue,
 		Observer:      s.Health,
+		Pages:         pages,
 		Keep:          s.Owners.Keep,
 	}
 	version, exactly := s.ledger.Resume(namespace)

@@ -59,21 +59,12 @@ func (s *Stream) listPages(ctx context.Context) error {
 	}
 	tokens := map[string]bool{}
 	for {
-		page, err := s.page(ctx, s.config.Namespace, &options)
+		page, err := s.takePage(ctx, kind, &options)
 		if err != nil {
 			if options.Continue != "" && isExpired(err) {
 				reached.State("a list expires between two pages")
 			}
 			return err
-		}
-		if !s.failed {
-			s.config.Observer.Answered(s.config.Namespace)
-		}
-		for i := range page.Items {
-			ev := page.Items[i] // A copy, so that one kept event does not keep its page.
-			if err := s.put(ctx, Change{Kind: kind, Event: &ev}); err != nil {
-				return err
-			}
 		}
 		next := page.Continue
 		if next == "" {
@@ -86,6 +77,28 @@ func (s *Stream) listPages(ctx context.Context) error {
 		// The token contains the version too.
 		options = metav1.ListOptions{Limit: options.Limit, FieldSelector: options.FieldSelector, Continue: next}
 	}
+}
+
+// takePage requests a page and puts its events.
+func (s *Stream) takePage(ctx context.Context, kind Kind, options *metav1.ListOptions) (*metav1.ListMeta, error) {
+	if err := s.config.Pages.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer s.config.Pages.Release(1)
+	page, err := s.page(ctx, s.config.Namespace, options)
+	if err != nil {
+		return nil, err
+	}
+	if !s.failed {
+		s.config.Observer.Answered(s.config.Namespace)
+	}
+	for i := range page.Items {
+		ev := page.Items[i] // A copy, so that one kept event does not keep its page.
+		if err := s.put(ctx, Change{Kind: kind, Event: &ev}); err != nil {
+			return nil, err
+		}
+	}
+	return &page.ListMeta, nil
 }
 
 // page requests a page. If it has too many bytes, page requests fewer events instead. It sets the

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -47,6 +48,9 @@ type Stream struct {
 
 // New returns a stream that has not started.
 func New(config Config) *Stream {
+	if config.Pages == nil {
+		config.Pages = semaphore.NewWeighted(1)
+	}
 	s := &Stream{config: config, resourceVersion: config.ResourceVersion}
 	if s.resourceVersion == "" {
 		s.exactAt = config.ExactAt

@@ -11,6 +11,7 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 )
@@ -102,6 +103,9 @@ type Config struct {
 	ExactAt  string
 	Taker    Taker
 	Observer Observer
+	// Pages bounds how many pages of lists are in memory. Several streams may share it; nil: one page
+	// is.
+	Pages *semaphore.Weighted
 	// Keep drops from an event what is not used; nil: nothing is dropped.
 	Keep func(*corev1.Event)
 }
