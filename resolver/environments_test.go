@@ -3,6 +3,7 @@
 package resolver_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -674,4 +675,101 @@ type counter struct{ n *atomic.Int64 }
 func (c counter) Write(b []byte) (int, error) {
 	c.n.Add(int64(len(b)))
 	return len(b), nil
+}
+
+// The caller that an object was first requested for leaves while a list is under way. Others want the
+// same objects, which are newer than the list.
+func TestACallerThatLeavesAListLeavesTheRequestToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := api.RoundTrip(r)
+			if err == nil && strings.Contains(r.URL.Path, "/things") {
+				b, _ := io.ReadAll(response.Body)
+				response.Body = readCloser{strings.NewReader(string(b))}
+				sleep(r, 300*time.Millisecond)
+			}
+			return response, err
+		}), resolver.Config{})
+		things := []resolver.Reference{refTo(numberedThing("Thing", 1)), refTo(numberedThing("Thing", 2))}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		var first sync.WaitGroup
+		first.Go(func() { r.Resolve(ctx, things) })
+		time.Sleep(100 * time.Millisecond)
+		api.Put(numberedThing("Thing", 1), numberedThing("Thing", 2))
+		requireComplete(t, r.Resolve(t.Context(), things))
+		first.Wait()
+	})
+}
+
+// With many namespaces, many lists hang at a time. Single reads have slots of their own.
+func TestListsThatHangLeaveTheirSlotsToReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		var pods []resolver.Reference
+		for i := range 150 {
+			pods = append(pods, crowd(api, fmt.Sprint("n", i), 4)...)
+		}
+		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/pods") {
+				sleep(r, time.Hour)
+			}
+			return false
+		}}, resolver.Config{})
+		for range 2 {
+			requireComplete(t, r.Resolve(t.Context(), pods[:300]))
+			time.Sleep(time.Second)
+			pods = pods[300:]
+		}
+	})
+}
+
+// One webhook often converts several kinds.
+func TestFiveKindsThatHangHoldUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		var hanging []resolver.Reference
+		for k := range 5 {
+			kind := fmt.Sprint("Thing", k)
+			api.Serve("example.com/v1", kind, strings.ToLower(kind)+"s", true)
+			for i := range 110 {
+				hanging = append(hanging, refTo(numberedThing(kind, i)))
+			}
+		}
+		pods := crowd(api, "shop", 50)
+		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/thing") {
+				sleep(r, time.Hour)
+			}
+			return false
+		}}, resolver.Config{})
+		r.Resolve(t.Context(), hanging)
+		begun := time.Now()
+		requireComplete(t, r.Resolve(t.Context(), pods))
+		require.Less(t, time.Since(begun), 100*time.Millisecond)
+	})
+}
+
+// A broken server answers with empty pages that always name another one.
+func TestEmptyPagesAreNotReadForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 5)
+		var lists atomic.Int64
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/pods") {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			_, _ = fmt.Fprintf(w.(io.Writer), `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"%d"},"items":[]}`, lists.Add(1))
+			return true
+		}}, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), pods))
+		require.EqualValues(t, 1, lists.Load())
+	})
 }

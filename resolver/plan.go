@@ -137,7 +137,11 @@ func (p *planner) notePage(list listing, page *metav1.PartialObjectMetadataList,
 	list.limit = limitAfter(page)
 	s := p.scope(list.in, now)
 	s.size, s.sizedAt, s.pageSize = list.read+remaining(page), max(now, 1), list.limit
-	return list, page.Continue != "" && len(page.Items) > 0 && s.size <= objectsPerRead*list.needed
+	if page.Continue != "" && len(page.Items) == 0 { // A broken server may go on for ever.
+		s.notListedUntil = now + stableFailureTTL
+		return list, false
+	}
+	return list, page.Continue != "" && s.size <= objectsPerRead*list.needed
 }
 
 // limitAfter returns how many objects the page after this one should have.
