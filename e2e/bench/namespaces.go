@@ -79,7 +79,7 @@ simulated one has up to %s, and takes 0 or 50 ms for each response.`,
 			b.cold.deployments, b.cold.pods, b.cold.perSecond, thousands(b.cold.real.most()), thousands(b.cold.simulated.most())),
 		Notes: []string{
 			"Latency is from just before an event is written to the arrival of its record.",
-			"Requests are GET, LIST and WATCH of pods, ReplicaSets and Deployments. A list is one for each page. Those to the simulated API server include discovery.",
+			"Requests are GET and LIST of pods, ReplicaSets and Deployments. A list is one for each page. Those to the simulated API server include discovery.",
 		},
 	}, err
 }

@@ -74,7 +74,7 @@ recommended, but with a small cache.`,
 			b.playback.storm, stormTime/stormPods, b.playback.lifetime, b.playback.namespaces, b.playback.deployments, eventsPerPod, b.playback.ownerLatency),
 		Notes: []string{
 			"Latency is the time from just before the server streams an event to the arrival of its record. With the batch processor, it includes its 200 ms.",
-			"Each page of a list is one request, and a watch is one request. The server streams the metadata of a pod five times: created, bound, running, terminating and deleted.",
+			"Each page of a list is one request.",
 		},
 	}, nil
 }
