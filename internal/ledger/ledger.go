@@ -68,7 +68,7 @@ func (l *Ledger) Resume(stream string) (version string, exactly bool) {
 func (l *Ledger) EndList(stream string, now time.Time) {
 	l.counts.EndList(stream, now)
 	if l.streams.endList(stream) {
-		l.counts.EndPast(now)
+		l.EndPast(now)
 	}
 }
 

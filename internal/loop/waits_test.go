@@ -109,7 +109,7 @@ func (s *session) putEvent(t *testing.T, i int) {
 	t.Helper()
 	ev := aboutPod(i)
 	change := watch.Change{Kind: watch.Changed, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion}
-	require.NoError(t, s.intake.queue.Put(t.Context(), change))
+	assert.NoError(t, s.intake.queue.Put(t.Context(), change))
 }
 
 func TestEachCauseOfWaitingHasItsTime(t *testing.T) {

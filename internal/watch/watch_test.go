@@ -279,10 +279,7 @@ func TestSilenceIsNotWaitedForForEver(t *testing.T) {
 }
 
 // slow is a Taker that takes each change after this time.
-type slow struct {
-	taken
-	after time.Duration
-}
+type slow struct{ after time.Duration }
 
 func (s slow) Put(context.Context, Change) error {
 	time.Sleep(s.after)

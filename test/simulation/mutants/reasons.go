@@ -17,7 +17,7 @@ var reasons = map[string]string{
 	"internal/election/election.go end: t != l.last: does not count":                                                "differs only if a context ends within microseconds of the next term's beginning",
 	"internal/election/lease.go NewLease: err != nil: is never so":                                                  "equivalent: the types are always known; without a client, the first read fails",
 	"internal/election/lease.go look: !unchanged: does not count":                                                   "equivalent: it is read only if the lease has changed",
-	"internal/election/lease.go Watch: l.looked = false: is left out":                                                     "equivalent: a leader renews the lease, so that it has changed",
+	"internal/election/lease.go Watch: l.looked = false: is left out":                                               "equivalent: a leader renews the lease, so that it has changed",
 	"internal/delivery/delivery.go checkLocked: d.since.IsZero(): does not count":                                   "differs only if the timer fires within microseconds of an acceptance",
 	"internal/watch/connection.go listPages: err != nil: is never so":                                               "equivalent: the context has ended, and the next request fails",
 	"internal/watch/connection.go page: len(body) < maxPage/2: also if equal":                                       "differs only at one size: the next page may have more events",
