@@ -27,7 +27,7 @@ const collectFor = 2 * time.Millisecond
 // will be needed later. The objects that callers wait for are also read one by one.
 const (
 	slowShare = 4
-	longList  = 4 * pageSize
+	longList  = pageSize
 )
 
 // errLookupTimeout distinguishes the resolver's own deadline from its caller's.
@@ -55,6 +55,8 @@ type load struct {
 	target
 	wants   []*want
 	isAlone bool // it is read by itself, not only in a list
+	// needsProof is set if a list from the watch cache did not have the object.
+	needsProof bool
 }
 
 // list is a list that is in flight.
@@ -63,6 +65,9 @@ type list struct {
 	in     collection
 	loads  []*load
 	isSlow bool // its objects are also read one by one
+	// isConsistent is set if the watch cache may not answer: the whole list proves what does not exist.
+	// That takes an API server up to 0.1 s, and most objects are older than their events.
+	isConsistent bool
 }
 
 // want is one climb that waits for an object.
@@ -206,9 +211,10 @@ func (l *loader) requestKindLocked(k *kinds.Kind, loads []*load) {
 	for i, waiting := range loads {
 		keys[i] = waiting.key
 	}
+	needsProof := slices.ContainsFunc(loads, func(waiting *load) bool { return waiting.needsProof })
 	for _, planned := range l.planner.plan(k, keys, l.now()) {
 		if l.lists[planned.in] == nil {
-			begun := &list{kind: k, in: planned.in}
+			begun := &list{kind: k, in: planned.in, isConsistent: needsProof}
 			l.lists[planned.in] = begun
 			l.background.run(func() { l.readList(begun, planned) })
 		}
@@ -224,7 +230,7 @@ func (l *loader) requestKindLocked(k *kinds.Kind, loads []*load) {
 // or if it is slow.
 func (l *loader) joinListLocked(waiting *load) bool {
 	for _, in := range []collection{waiting.key.collection, collectionOf(waiting.kind, "")} {
-		if running := l.lists[in]; running != nil && !running.isSlow {
+		if running := l.lists[in]; running != nil && !running.isSlow && (running.isConsistent || !waiting.needsProof) {
 			running.loads = append(running.loads, waiting)
 			return true
 		}
@@ -258,6 +264,9 @@ func (l *loader) readAloneLocked(single *load) {
 	}
 	single.isAlone = true
 	need, uid := need{first.ctx, func() bool { return l.noteSent(single) }}, first.uid
+	if single.needsProof {
+		uid = "" // The watch cache need not be asked.
+	}
 	l.background.run(func() { l.endRead(single, l.fetcher.read(need, single.target, uid)) })
 }
 
@@ -313,8 +322,12 @@ func (l *loader) noteError(verb string, k *kinds.Kind, in collection, err error)
 	return unserved
 }
 
+// anyVersion allows an answer from the watch cache at any version, in pages. "0" means the same, but
+// returns a single page.
+const anyVersion = "1"
+
 // readList reads a list to its end, unless it is not worth it. Climbs leave it as soon as their
-// objects are found. It is consistent: the first page shows what existed when it was sent.
+// objects are found.
 func (l *loader) readList(read *list, planned listing) {
 	slow := time.AfterFunc(l.timeout/slowShare, func() { l.noteSlow(read) })
 	defer slow.Stop()
@@ -324,6 +337,9 @@ func (l *loader) readList(read *list, planned listing) {
 		return
 	}
 	options := metav1.ListOptions{Limit: int64(planned.limit)}
+	if !read.isConsistent {
+		options.ResourceVersion, options.ResourceVersionMatch = anyVersion, metav1.ResourceVersionMatchNotOlderThan
+	}
 	for {
 		page, requestedAt, err := l.fetcher.page(need, read.kind, read.in, options)
 		if err != nil {
@@ -404,8 +420,8 @@ func (l *loader) noteSlowLocked(slow *list) {
 	}
 }
 
-// endList answers the climbs that still wait for a list. A list that was read to its end proves what
-// did not exist when it was sent.
+// endList answers the climbs that still wait for a list. A consistent list that was read to its end
+// proves what did not exist when it was sent.
 func (l *loader) endList(ended *list, isWhole bool, err error) {
 	unserved := l.noteError("list", ended.kind, ended.in, err)
 	l.mu.Lock()
@@ -423,10 +439,11 @@ func (l *loader) endList(ended *list, isWhole bool, err error) {
 			case w.isAnswered:
 			case unserved:
 				answerLocked(w, answer{failure: NotFound, unserved: true})
-			case isWhole && w.isSent:
+			case isWhole && ended.isConsistent && w.isSent:
 				l.failLocked(waiting, w, NotFound, true)
 			}
 		}
+		waiting.needsProof = waiting.needsProof || isWhole
 		if waiting.firstWaitingLocked() == nil {
 			l.endLocked(waiting)
 		} else {
