@@ -23,25 +23,28 @@ func (p *process) checkLeads(what string) {
 	}
 }
 
-// mostHeld is how many bytes of events a process may hold: a batch, the queue, and a page of a list
+// mostPages is how many pages of lists a process has in memory, at most one for each stream.
+func (p *process) mostPages() int { return min(4, len(p.configured().streams())) }
+
+// mostHeld is how many bytes of events a process may hold: a batch, the queue, and each page of a list
 // have at most 4 MiB each, and then there are the buffers of connections.
-const mostHeld = 16 << 20
+func (p *process) mostHeld() int { return (3 + p.mostPages()) * 4 << 20 }
 
 // checkMemory checks how much the processes held.
 func (e *environment) checkMemory() {
 	for _, p := range e.allProcesses() {
-		if p.most > mostHeld && e.plan.longestDedup() == 0 {
+		if p.most > p.mostHeld() && e.plan.longestDedup() == 0 {
 			e.violate(boundedMemory, "", "%s held %d bytes of events", p.name, p.most)
 		}
-		if p.mostEvents > mostEvents && e.plan.longestDedup() == 0 {
+		if p.mostEvents > p.mostHeldEvents() && e.plan.longestDedup() == 0 {
 			e.violate(boundedMemory, "", "%s held %d events", p.name, p.mostEvents)
 		}
 	}
 }
 
-// mostEvents is how many events a process may hold: a batch, 4 MiB of small events in the queue, a
-// page of a list, and what a connection's buffers have.
-const mostEvents = 7500
+// mostHeldEvents is how many events a process may hold: a batch, 4 MiB of small events in the queue,
+// pages of lists, and what a connection's buffers have.
+func (p *process) mostHeldEvents() int { return 5500 + 2000*p.mostPages() }
 
 // lookupFaults let lookups be repeated.
 var lookupFaults = []FaultKind{
