@@ -38,5 +38,5 @@ func isAnswer(status int) bool {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
-	return status >= http.StatusOK && status < http.StatusInternalServerError
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
 }
