@@ -79,7 +79,7 @@ func TestAnyNumberOfNamespaces(t *testing.T) {
 					requireComplete(t, r.Resolve(t.Context(), events[i:min(len(events), i+test.batch)]))
 				}
 				needed := len(events) + 2*test.namespaces
-				require.LessOrEqual(t, len(api.Seen()), 3*test.namespaces+20, "requests")
+				require.LessOrEqual(t, len(api.Seen()), 4*test.namespaces+20, "requests")
 				require.LessOrEqual(t, api.Read(), 5*needed, "objects, of which %d are needed", needed)
 			})
 		})

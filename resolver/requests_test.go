@@ -362,23 +362,25 @@ func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 }
 
 func TestConcurrencyIsBounded(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 7)
-	r := newResolver(t, api, resolver.Config{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
-	resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "none"})
-	api.Seen()
-	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
-	for _, ref := range pods {
-		api.Hang(t, "/api/v1/namespaces/shop/pods/"+ref.Name)
-	}
-	for _, chain := range r.Resolve(t.Context(), pods) {
-		require.Equal(t, resolver.Timeout, chain.Resolution)
-	}
-	require.Len(t, api.Seen(), 1+2, "one list, and two reads")
-	for _, ref := range pods {
-		api.Heal("/api/v1/namespaces/shop/pods/" + ref.Name)
-	}
-	require.Empty(t, api.Seen(), "what could not be sent in time is not sent later")
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 7)
+		r := inMemory(t, api, resolver.Config{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
+		resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "none"})
+		api.Seen()
+		api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
+		for _, ref := range pods {
+			defer api.Hang(t, "/api/v1/namespaces/shop/pods/"+ref.Name)()
+		}
+		for _, chain := range r.Resolve(t.Context(), pods) {
+			require.Equal(t, resolver.Timeout, chain.Resolution)
+		}
+		require.Len(t, api.Seen(), 1+2, "one list, and two reads")
+		for _, ref := range pods {
+			api.Heal("/api/v1/namespaces/shop/pods/" + ref.Name)
+		}
+		require.Empty(t, api.Seen(), "what could not be sent in time is not sent later")
+	})
 }
 
 func TestTheRateLimitHolds(t *testing.T) {
