@@ -27,7 +27,7 @@ const collectFor = 2 * time.Millisecond
 // will be needed later. The objects that callers wait for are also read one by one.
 const (
 	slowShare = 4
-	longList  = pageSize
+	longList  = 4 * pageSize
 )
 
 // errLookupTimeout distinguishes the resolver's own deadline from its caller's.

@@ -27,8 +27,9 @@ func (p *process) checkLeads(what string) {
 func (p *process) mostPages() int { return min(4, len(p.configured().streams())) }
 
 // mostHeld is how many bytes of events a process may hold: a batch, the queue, and each page of a list
-// have at most 4 MiB each, and then there are the buffers of connections.
-func (p *process) mostHeld() int { return (3 + p.mostPages()) * 4 << 20 }
+// have at most 4 MiB each, and then there are the buffers of connections. Of a page of large events, the
+// server may have sent 16 MiB more, which the process does not read.
+func (p *process) mostHeld() int { return (7 + p.mostPages()) * 4 << 20 }
 
 // checkMemory checks how much the processes held.
 func (e *environment) checkMemory() {

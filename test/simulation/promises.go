@@ -66,8 +66,8 @@ var (
 	oneInInterval = &Promise{"one record in an interval",
 		"Where nothing is wrong, an event has at most one record in dedup_interval.", nil}
 	boundedMemory = &Promise{"bounded memory",
-		"A process holds at most 12 MiB of events that it has not offered to a pipeline; a " +
-			"standby, and one that lists by pages, 64 MiB.", nil}
+		"A process holds at most 16 MiB of events that it has not offered to a pipeline, and 4 MiB more " +
+			"for each further entry of namespaces, up to three.", nil}
 	boundedBytes = &Promise{"bounded bytes",
 		"A request has at most 1,000,000 bytes of OTLP, or one record. A body has at most 64 KiB, any other " +
 			"text 1 KiB, all of valid UTF-8. A write to storage has at most 12 MiB.", nil}
