@@ -239,11 +239,11 @@ func (l *loader) joinListLocked(waiting *load) bool {
 }
 
 // noteSent notes that a request for some objects is about to be sent. It returns false if nobody
-// waits for it.
-func (l *loader) noteSent(loads ...*load) (isNeeded bool) {
+// waits for it. Others may have joined a list until then, so it reads the loads under the lock.
+func (l *loader) noteSent(loads *[]*load) (isNeeded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, waiting := range loads {
+	for _, waiting := range *loads {
 		for _, w := range waiting.wants {
 			w.isSent = true
 			isNeeded = isNeeded || !w.isAnswered
@@ -263,7 +263,7 @@ func (l *loader) readAloneLocked(single *load) {
 		return
 	}
 	single.isAlone = true
-	need, uid := need{first.ctx, func() bool { return l.noteSent(single) }}, first.uid
+	need, uid := need{first.ctx, func() bool { return l.noteSent(&[]*load{single}) }}, first.uid
 	if single.needsProof {
 		uid = "" // The watch cache need not be asked.
 	}
@@ -364,16 +364,10 @@ func (l *loader) needOfList(read *list) (need, bool) {
 	defer l.mu.Unlock()
 	for _, waiting := range read.loads {
 		if first := waiting.firstWaitingLocked(); first != nil {
-			return need{first.ctx, func() bool { return l.noteSent(l.loadsOf(read)...) }}, true
+			return need{first.ctx, func() bool { return l.noteSent(&read.loads) }}, true
 		}
 	}
 	return need{}, false
-}
-
-func (l *loader) loadsOf(read *list) []*load {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(read.loads)
 }
 
 // takePage caches a page and answers the climbs that wait for its objects. It returns how far the

@@ -21,8 +21,7 @@ const (
 	// again without a pause.
 	readBuffer = 32 << 10
 	// leastPause follows a read after a time without data. Then each pause is twice as long as the one
-	// before. So single events are read early. A read that takes as long has waited for data: what it
-	// found was not delayed.
+	// before. So single events are read early.
 	leastPause = time.Millisecond
 )
 

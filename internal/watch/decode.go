@@ -20,7 +20,7 @@ import (
 const (
 	// maxEvent is how many bytes an event may have. etcd takes objects of up to 1.5 MiB by default.
 	maxEvent = 16 << 20
-	// readBuffer is small, because each stream has one: few messages have more bytes.
+	// readBuffer is small, because each stream has one: most messages do not have many more bytes.
 	readBuffer = 1 << 10
 )
 
