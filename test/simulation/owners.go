@@ -78,6 +78,9 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 	if all, _ := t.env.countObjects(); t.env.plan.QPS > 0 && t.env.plan.CacheSize < all {
 		return true // Each event may have to be resolved from scratch, and the rate may not permit this.
 	}
+	if t.env.exceedsRate(r.at) {
+		return true
+	}
 	return t.env.disturbed(r.observed().Add(-lookBack), r.at, func(f *Fault) bool {
 		// Without lists, each object is a request, and with a limit of their rate, some come too
 		// late.
@@ -85,6 +88,21 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 		return f.Kind.isOfAPI() && isMissed && f.failsOne(chain) &&
 			f.concerns(r.process.replica.index)
 	})
+}
+
+// exceedsRate reports whether more pods were created before a time than kube_api_qps permits requests: each
+// new pod needs two of them, unless a list is worth it (seed 520).
+func (e *environment) exceedsRate(at time.Time) bool {
+	const longest = 4 * time.Second // Twice lookup_timeout: the events before may have used the burst.
+	created := 0
+	for _, a := range e.apps {
+		for _, pod := range a.existing() {
+			if pod.existedFrom(at, at) && !pod.existedFrom(at.Add(-longest), at) {
+				created++
+			}
+		}
+	}
+	return e.plan.QPS > 0 && 2*created > e.plan.QPS*int(longest/time.Second)
 }
 
 // failsOne reports whether the fault makes lookups of one of the objects' kinds fail.

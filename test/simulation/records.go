@@ -91,6 +91,9 @@ func (p *process) offered(logs plog.Logs) (observed map[string]time.Time) {
 	observed = map[string]time.Time{}
 	each(logs, func(_ pcommon.Map, log plog.LogRecord) { observed[uidOf(log)] = log.ObservedTimestamp().AsTime() })
 	p.checkOffered(observed)
+	p.mu.Lock()
+	p.offeredAt = time.Now()
+	p.mu.Unlock()
 	env.mu.Lock()
 	for uid := range observed {
 		env.offered[uid] = true
@@ -103,6 +106,13 @@ func (p *process) offered(logs plog.Logs) (observed map[string]time.Time) {
 		}
 	}
 	return observed
+}
+
+// lastOffered returns when the process offered records last; zero: it never did.
+func (p *process) lastOffered() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.offeredAt
 }
 
 // settled notes what the pipelines answered. What none of them may still accept must not be offered

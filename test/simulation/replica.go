@@ -60,6 +60,7 @@ type process struct {
 	kill        *Fault       // that is armed; nil: none
 	calls       int          // at the seam of kill
 	died        time.Time
+	offeredAt   time.Time        // when it offered records last; zero: it never did
 	stopped     time.Time        // when its orderly end began; zero: it had none
 	observes    time.Time        // when its first list began; zero: it has not listed
 	lists       map[string]lists // by the stream's namespace

@@ -247,8 +247,20 @@ func (e *environment) checkRecovered() {
 	for _, r := range e.replicas {
 		if p := r.running(); p == nil {
 			e.violate(neverSilent, "", "replica %d does not run", r.index)
-		} else if e.keepsFailing(p) && e.fault(r.index, PositionForbidden) == nil {
+		} else if e.keepsFailing(p) && e.fault(r.index, PositionForbidden) == nil && !e.waitsForEvents(p) {
 			e.violate(neverSilent, "", "the status of %s stays an error without reason", p.name)
 		}
 	}
+}
+
+// waitsForEvents reports whether retry_on_failure gave up all that was there during a fault of the
+// pipelines, so that no delivery can show that it is over (seeds 706 and 851).
+func (e *environment) waitsForEvents(p *process) bool {
+	over := e.began
+	for i := range e.plan.Faults {
+		if f := &e.plan.Faults[i]; f.Kind.isOfPipelines() {
+			over = later(over, e.began.Add(f.To))
+		}
+	}
+	return p.configured().Retry.givesUp() && p.lastOffered().Before(over)
 }
