@@ -217,7 +217,7 @@ var phases = map[string]bool{
 }
 
 // hasText has the kinds of Events other than warnings whose message a span shows.
-var hasText = map[string]bool{reasonPulling: true, reasonPulled: true, kindRestarted: true}
+var hasText = map[string]bool{reasonPulling: true, reasonPulled: true, kindPresent: true, kindRestarted: true}
 
 func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) bool {
 	if !e.Warning && !phases[e.kind()] {
