@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// row is a cause that an Event can show. A new cause is a row here and a test in stories_test.go.
+type row struct {
+	reason string
+	kinds  []string // of the object, as kubectl names it
+	says   *regexp.Regexp
+	change string // the kind of the change
+	// text has %o for the object, %m for the message, %1 for the first group of says, and %r for the related object.
+	text string
+	// before is how long before the onset it can have been. A state that goes on counts from its end.
+	before time.Duration
+	late   time.Duration // how long after the change its record can come
+	can    []string      // the classes of problems that it can cause
+	end    string        // the reason of the Event that ends the state; empty: it is none
+	// moves is set if it makes pods leave a node: then it can cause any problem of the pods that take their place.
+	moves bool
+}
+
+// Sets of classes.
+var (
+	startups = []string{classImage, classStart, classMount, classSchedule, classCreate, classCrash, classProbe}
+	runtimes = []string{classCrash, classProbe, classOther}
+	places   = []string{classSchedule, classEviction}
+	ofNodes  = []string{"node"}
+	machines = []string{"node", "nodeclaim.karpenter.sh"}
+	ofPods   = []string{"pod"}
+	gitops   = []string{
+		"kustomization.kustomize.toolkit.fluxcd.io", "helmrelease.helm.toolkit.fluxcd.io", "gitrepository.source.toolkit.fluxcd.io",
+		"application.argoproj.io",
+	}
+)
+
+const (
+	soon         = 10 * time.Minute
+	statusUpdate = 10 * time.Second // a kubelet reports conditions of its node that often
+)
+
+func says(pattern string) *regexp.Regexp { return regexp.MustCompile(pattern) }
+
+// causes are what Events of nodes, evictions, volumes and deployment tools mean.
+var causes = []row{
+	{reason: "NodeNotReady", kinds: ofNodes, change: "node", text: "%o became NotReady", before: soon, can: []string{classProbe, classStart, classMount, classSchedule, classEviction}, end: "NodeReady", moves: true},
+	{reason: "NodeNotSchedulable", kinds: ofNodes, change: "node", text: "%o was cordoned", before: soon, late: statusUpdate, can: places, end: "NodeSchedulable", moves: true},
+	{reason: "NodeHasInsufficientMemory", kinds: ofNodes, change: "node", text: "%o had too little memory", before: soon, late: statusUpdate, can: []string{classEviction, classCrash, classSchedule, classProbe}, end: "NodeHasSufficientMemory", moves: true},
+	{reason: "NodeHasDiskPressure", kinds: ofNodes, change: "node", text: "%o had disk pressure", before: soon, late: statusUpdate, can: []string{classEviction, classImage, classSchedule, classStart}, end: "NodeHasNoDiskPressure", moves: true},
+	{reason: "NodeHasInsufficientPID", kinds: ofNodes, change: "node", text: "%o had too few process ids", before: soon, late: statusUpdate, can: []string{classEviction, classCrash, classStart, classProbe}, end: "NodeHasSufficientPID", moves: true},
+	{reason: "Rebooted", kinds: ofNodes, change: "node", text: "%o was rebooted", before: soon, can: []string{classCrash, classProbe, classStart, classMount}},
+	{reason: "EvictionThresholdMet", kinds: ofNodes, change: "node", text: "%o: %m", before: soon, can: []string{classEviction, classImage}, moves: true},
+	{reason: "SystemOOM", kinds: ofNodes, change: "node", text: "%o ran out of memory: %m", before: soon, can: []string{classCrash, classProbe}},
+	{reason: "OOMKilling", kinds: ofNodes, change: "node", text: "%o ran out of memory: %m", before: soon, can: []string{classCrash, classProbe}},
+	{reason: "RemovingNode", kinds: ofNodes, change: "node", text: "%o was removed", before: soon, can: places, moves: true},
+	{reason: "DeletingNode", kinds: ofNodes, change: "node", text: "%o was deleted by the cloud provider", before: soon, can: places, moves: true},
+	{reason: "Shutdown", kinds: ofNodes, change: "node", text: "%o was shut down", before: soon, can: []string{classEviction, classSchedule, classProbe}, moves: true},
+	{reason: "SpotInterrupted", kinds: machines, change: "node", text: "%o: its spot instance was interrupted", before: soon, can: places, moves: true},
+	{reason: "SpotInterruption", kinds: ofNodes, change: "node", text: "%o: its spot instance was interrupted", before: soon, can: places, moves: true},
+	{reason: "PreemptScheduled", kinds: ofNodes, change: "node", text: "%o: its spot instance is to be preempted", before: soon, can: places, moves: true},
+	{reason: "InstanceTerminating", kinds: machines, change: "node", text: "%o: its instance was terminated", before: soon, can: places, moves: true},
+	{reason: "DisruptionTerminating", kinds: machines, change: "node", text: "Karpenter disrupted %o: %m", before: soon, can: places, moves: true},
+	{reason: "FailedDraining", kinds: machines, change: "node", text: "%o could not be drained: %m", before: soon, can: places},
+	{reason: "ScaleDown", kinds: ofNodes, change: "node", text: "The cluster autoscaler removed %o", before: soon, can: places, moves: true},
+	{reason: "Evicted", kinds: ofPods, change: "eviction", text: "%o was evicted: %m", before: soon, can: startups},
+	{reason: "EvictedByVPA", kinds: ofPods, change: "eviction", text: "%o was evicted by the VerticalPodAutoscaler", before: soon, can: startups},
+	{reason: "TaintManagerEviction", kinds: ofPods, says: says("^Marking for deletion"), change: "eviction", text: "%o was deleted because of a taint of its node", before: soon, can: startups},
+	{reason: "ScaleDown", kinds: ofPods, says: says("deleting pod"), change: "eviction", text: "%o was deleted because its node is scaled down", before: soon, can: startups},
+	{reason: "Preempted", kinds: ofPods, change: "preemption", text: "%o was preempted by %r: %m", before: soon, can: startups},
+	{reason: "ProvisioningFailed", kinds: []string{"persistentvolumeclaim"}, change: "volume", text: "%o has no volume: %m", before: Horizon, can: []string{classSchedule, classMount}},
+	{reason: "FailedBinding", kinds: []string{"persistentvolumeclaim"}, change: "volume", text: "%o has no volume: %m", before: Horizon, can: []string{classSchedule, classMount}},
+	{reason: "VolumeResizeFailed", kinds: []string{"persistentvolumeclaim"}, change: "volume", text: "%o could not be resized: %m", before: soon, can: []string{classMount}},
+	{reason: "Progressing", kinds: gitops, says: says(`(?i)\b(?:configured|created|deleted)\b`), change: "gitops", text: "%o: %m", before: soon, can: startups},
+	{reason: "UpgradeSucceeded", kinds: gitops, change: "gitops", text: "%o: %m", before: soon, can: startups},
+	{reason: "InstallSucceeded", kinds: gitops, change: "gitops", text: "%o: %m", before: soon, can: startups},
+	{reason: "NewArtifact", kinds: gitops, change: "gitops", text: "%o: %m", before: soon, can: startups},
+	{reason: "OperationStarted", kinds: gitops, change: "gitops", text: "%o: %m", before: soon, can: startups},
+	{reason: "OperationCompleted", kinds: gitops, change: "gitops", text: "%o: %m", before: soon, can: startups},
+}
+
+// own are causes that the message of the problem itself names.
+var own = []row{
+	{says: says(`exceeded quota: ([^,]+)`), change: "quota", text: "The quota %1 is used up"},
+	{says: says(`failed calling webhook "([^"]+)"`), change: "webhook", text: "The webhook %1 does not answer"},
+	{says: says(`admission webhook "([^"]+)" denied`), change: "webhook", text: "The webhook %1 refuses it"},
+	{says: says(`violates PodSecurity "([^"]+)"`), change: "webhook", text: "The Pod Security level %1 refuses it"},
+	{says: says(`(?i)(configmap "[^"]+" not found)`), change: "config", text: "The %1"},
+	{says: says(`(?i)(secret "[^"]+" not found)`), change: "config", text: "The %1"},
+	{says: says(`(?i)(persistentvolumeclaim "[^"]+" not found)`), change: "volume", text: "The %1"},
+	{says: says(`Multi-Attach error`), change: "volume", text: "The volume is still attached to another node"},
+	{says: says(`serviceaccount "([^"]+)" not found`), change: "config", text: "The service account %1 does not exist"},
+}
+
+// rowOf returns what an Event shows; nil: nothing.
+func rowOf(f *Fact) *row {
+	for i := range causes {
+		r := &causes[i]
+		if r.reason == f.Reason && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// tell returns the text about an Event.
+func (r *row) tell(f *Fact) string {
+	group := ""
+	if r.says != nil {
+		if match := r.says.FindStringSubmatch(f.Message); len(match) > 1 {
+			group = match[1]
+		}
+	}
+	related := f.Related
+	if related == "" {
+		related = "another pod"
+	}
+	o := f.Object()
+	return strings.NewReplacer("%o", o.Kind+" "+o.Name, "%m", cut(f.Message, 100), "%1", group, "%r", related).Replace(r.text)
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+const (
+	// sameTime is how near the onsets of problems are that began together.
+	sameTime = 10 * time.Second
+	// afterRollout is how long after its pods began, or became available, a rollout can be a cause.
+	afterRollout, afterDone = 15 * time.Minute, 5 * time.Minute
+	afterScaling            = 10 * time.Minute
+	afterOthers             = 2 * time.Minute // after a change of another workload in the namespace
+	afterState              = time.Minute     // after the end of a state of a node
+	// resolution is how much later than its effect the record of a change can be: times have whole seconds.
+	resolution = 2 * time.Second
+	maxCauses  = 5
+)
+
+// explain adds what the problem has in common with others, and its causes.
+func (v *view) explain(p *Problem, all []Problem) {
+	others := v.begunWith(p, all)
+	if n := len(others); n > 0 {
+		p.Scope = append(p.Scope, fmt.Sprintf("%s began within %d s", plural(n, "other workload"), int(sameTime.Seconds())))
+	}
+	p.Causes = ownCauses(p)
+	for _, w := range v.workloads {
+		if w.key.Cluster != p.Key.Cluster {
+			continue
+		}
+		for i := range w.changes {
+			if c, ok := v.causeOf(&w.changes[i], p, len(others)); ok {
+				p.Causes = append(p.Causes, c)
+			}
+		}
+	}
+	p.order()
+	if len(p.Causes) > 0 {
+		return
+	}
+	p.Unknown = "not known: no record shows a change that can have caused it"
+	if since := v.model.Since(v.now); p.Onset.Before(since.Add(time.Minute)) {
+		p.Unknown = "not known: it began before " + since.UTC().Format("15:04:05") + ", from when on records are complete"
+	}
+	p.LastChange = v.lastChange(p)
+}
+
+// begunWith returns the workloads of which a problem began at the same time.
+func (v *view) begunWith(p *Problem, all []Problem) (others []Key) {
+	for i := range all {
+		o := &all[i]
+		isOther := o.Key != p.Key && o.Key.Cluster == p.Key.Cluster && o.Class != classNode && p.Class != classNode
+		if isOther && o.Onset.Sub(p.Onset).Abs() <= sameTime && !slices.Contains(others, o.Key) {
+			others = append(others, o.Key)
+		}
+	}
+	return others
+}
+
+// ownCauses returns what the message of the problem names.
+func ownCauses(p *Problem) []Cause {
+	for _, f := range slices.Backward(p.facts) {
+		for i := range own {
+			if own[i].says.MatchString(f.Message) {
+				c := Change{Kind: own[i].change, Text: own[i].tell(f), At: p.Onset, Key: p.Key, Object: f.Object().String(), Records: []string{f.Record}}
+				return []Cause{{Change: c, Where: "message"}}
+			}
+		}
+	}
+	return nil
+}
+
+// causeOf returns the change as a cause, if it came before, can have this effect, and touches the problem.
+func (v *view) causeOf(c *Change, p *Problem, others int) (cause Cause, ok bool) {
+	before := p.Onset.Sub(c.At)
+	late := resolution
+	if c.row != nil {
+		late += c.row.late
+	}
+	if before < -late || slices.Contains(p.Records, first(c.Records)) {
+		return cause, false
+	}
+	cause = Cause{Change: *c, Before: max(0, before)}
+	isOwn := c.Key == p.Key
+	switch {
+	case isOwn && c.row == nil:
+		cause.Where, ok = "workload", v.canOwn(c, p, others)
+	case c.node != "" && slices.Contains(machines, c.Key.Top.GroupKind()):
+		cause.Where, ok = "node", v.canNode(c, p)
+	case isOwn:
+		cause.Where, ok = "workload", before <= c.row.before && slices.Contains(c.row.can, p.Class) && v.tookPlace(c, p)
+	case c.Key.Namespace == p.Key.Namespace && p.Key.Namespace != "", isGitOps(c):
+		cause.Where, ok = "namespace", v.canOther(c, p)
+	}
+	return cause, ok
+}
+
+func first(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
+
+// canOwn reports whether a rollout, a scaling or the creation of a pod can have caused a problem of its workload.
+func (v *view) canOwn(c *Change, p *Problem, others int) bool {
+	w, began := v.workloads[p.Key], p.Onset
+	for _, uid := range p.pods {
+		if pod := w.pods[uid]; pod != nil && pod.Began != 0 {
+			began = earlier(began, timeAt(pod.Began))
+		}
+	}
+	before := p.Onset.Sub(c.At)
+	isOfRevision := len(p.Revisions) == 0 || len(p.Revisions) == 1 && p.Revisions[0] == c.revision
+	switch c.Kind {
+	case kindRollout:
+		isDone := !c.done.IsZero() && p.Onset.Sub(c.done) > afterDone
+		isShared := others >= 2 && !c.done.IsZero() && c.done.Before(p.Onset)
+		return isOfRevision && !isDone && !isShared && before <= afterRollout+began.Sub(c.At) && p.Onset.Sub(began) <= afterRollout
+	case kindPod:
+		return before <= afterScaling && slices.Contains(p.Pods, nameOf(c.Object)) && slices.Contains(startups, p.Class)
+	case kindScaling, kindAutoscaler:
+		if c.To < c.From {
+			return before <= afterOthers && slices.Contains(runtimes, p.Class) && c.To > 0
+		}
+		isNew := !began.Before(c.At.Add(-resolution)) || p.Class == classCreate
+		return before <= afterScaling && isNew && slices.Contains(startups, p.Class)
+	}
+	return false
+}
+
+// canNode reports whether the change of a node can have caused the problem of pods on it, or of pods that took the
+// place of those that left it.
+func (v *view) canNode(c *Change, p *Problem) bool {
+	at := earlier(p.Onset, c.At)
+	if c.row == nil || !c.Until.IsZero() && p.Onset.Sub(c.Until) > afterState || c.row.end == "" && p.Onset.Sub(c.At) > c.row.before {
+		return false
+	}
+	if c.Key == p.Key { // The node's own problem: NotReady explains itself only by an earlier change.
+		return c.Kind == "node" && c.At.Before(p.Onset)
+	}
+	w, ok := v.workloads[p.Key]
+	if !ok {
+		return false
+	}
+	onlyThere := len(p.Nodes) > 0
+	for _, node := range p.Nodes {
+		onlyThere = onlyThere && (node == c.node || v.hadChange(node, c, p))
+	}
+	if onlyThere && slices.Contains(p.Nodes, c.node) && slices.Contains(c.row.can, p.Class) {
+		return true
+	}
+	return c.row.moves && w.leftAfter(c.node, at.Add(-statusUpdate)) && w.beganAfter(p, c.At.Add(-statusUpdate))
+}
+
+// hadChange reports whether another node had the same change before the problem began.
+func (v *view) hadChange(node string, c *Change, p *Problem) bool {
+	n := v.workloads[Key{c.Key.Cluster, "", Object{Kind: "node", Name: node}}]
+	return n != nil && slices.ContainsFunc(n.changes, func(o Change) bool { return o.row == c.row && !o.At.After(p.Onset.Add(resolution)) })
+}
+
+// leftAfter reports whether a pod of the workload left the node after a time.
+func (w *known) leftAfter(node string, at time.Time) bool {
+	for _, pod := range w.pods {
+		if pod.Node == node && pod.Stopped != 0 && !timeAt(pod.Stopped).Before(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// beganAfter reports whether all pods of the problem began after a time; it is false if it is not about pods.
+func (w *known) beganAfter(p *Problem, at time.Time) bool {
+	for _, uid := range p.pods {
+		if pod := w.pods[uid]; pod == nil || pod.Began == 0 || timeAt(pod.Began).Before(at) {
+			return false
+		}
+	}
+	return len(p.pods) > 0
+}
+
+// tookPlace reports whether the pods of the problem began after a pod of the workload was evicted.
+func (v *view) tookPlace(c *Change, p *Problem) bool {
+	if c.Kind != "eviction" && c.Kind != "preemption" {
+		return true
+	}
+	return p.Class == classCreate || v.workloads[p.Key].beganAfter(p, c.At.Add(-resolution))
+}
+
+func isGitOps(c *Change) bool { return c.Kind == "gitops" }
+
+// canOther reports whether what changed elsewhere in the namespace can have caused the problem.
+func (v *view) canOther(c *Change, p *Problem) bool {
+	before := p.Onset.Sub(c.At)
+	switch {
+	case isGitOps(c):
+		isNamed := c.Key.Top.Name == p.Key.Top.Name || strings.Contains(c.Text, "/"+p.Key.Top.Name)
+		return before <= c.row.before && isNamed && slices.Contains(c.row.can, p.Class)
+	case c.row != nil:
+		return before <= c.row.before && slices.Contains(c.row.can, p.Class) && c.Kind == "volume"
+	case c.Kind == kindPod:
+		return false
+	}
+	return before <= afterOthers && slices.Contains(runtimes, p.Class)
+}
+
+// order puts the likeliest cause first. The creation of a pod counts only without another change of its workload.
+func (p *Problem) order() {
+	hasOwn := slices.ContainsFunc(p.Causes, func(c Cause) bool { return c.Kind != kindPod && c.Where != "namespace" })
+	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool { return c.Kind == kindPod && hasOwn })
+	slices.SortStableFunc(p.Causes, func(a, b Cause) int {
+		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.Before, b.Before), compareChanges(b.Change, a.Change))
+	})
+	seen := map[string]bool{}
+	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool {
+		key := c.Kind + c.Key.ID() + c.Text
+		if c.Kind == kindPod {
+			key = c.Kind
+		}
+		isRepeat := seen[key]
+		seen[key] = true
+		return isRepeat
+	})
+	p.Causes = p.Causes[:min(len(p.Causes), maxCauses)]
+}
+
+// weight is how much connects the cause with the problem.
+func (c *Cause) weight() int {
+	switch {
+	case c.Where == "message":
+		return 4
+	case c.Where == "workload" && c.Kind != kindPod:
+		return 3
+	case c.Where == "node":
+		return 2
+	case c.Where == "namespace":
+		return 1
+	}
+	return 0
+}
+
+// lastChange returns the newest change of the workload before the onset.
+func (v *view) lastChange(p *Problem) *Cause {
+	w := v.workloads[p.Key]
+	for _, c := range slices.Backward(w.changes) {
+		if c.Kind != kindPod && !c.At.After(p.Onset) {
+			return &Cause{Change: c, Before: p.Onset.Sub(c.At), Where: "workload"}
+		}
+	}
+	return nil
+}
+
+// scope returns what the affected pods have in common: their revision, and their node.
+func (w *known) scope(p *Problem) (all []string) {
+	if len(p.pods) == 0 {
+		return nil
+	}
+	if text := w.scopeOfRevisions(p); text != "" {
+		all = append(all, text)
+	}
+	if len(p.Nodes) == 1 && len(p.pods) > 1 {
+		for _, pod := range w.alive(p) {
+			if pod.Node != "" && pod.Node != p.Nodes[0] {
+				return append(all, "all on "+p.Nodes[0])
+			}
+		}
+	}
+	return all
+}
+
+// alive returns the pods that had not ended when the problem began.
+func (w *known) alive(p *Problem) (all []*rollout.PodState) {
+	for _, pod := range w.pods {
+		isAlive := pod.Stopped == 0 || timeAt(pod.Stopped).After(p.Onset)
+		if isAlive && (pod.Began == 0 || !timeAt(pod.Began).After(p.Last)) {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+// scopeOfRevisions compares the pods of the newest revision with those of the one before.
+func (w *known) scopeOfRevisions(p *Problem) string {
+	total := map[string]int{}
+	for _, pod := range w.alive(p) {
+		total[pod.Revision]++
+	}
+	for revision, n := range w.replicas {
+		total[revision] = max(total[revision], n)
+	}
+	affected := map[string]int{}
+	for _, uid := range p.pods {
+		if pod := w.pods[uid]; pod != nil {
+			affected[pod.Revision]++
+		}
+	}
+	newest := w.newestRollout(p.Last)
+	if newest == nil || newest.Replaced == "" || rollout.IsJob(newest.Revision) {
+		if len(p.Revisions) != 1 || rollout.IsJob(p.Revisions[0]) {
+			return ""
+		}
+		return share(affected[p.Revisions[0]], total[p.Revisions[0]])
+	}
+	isNew, isOld := affected[newest.Revision], affected[newest.Replaced]
+	switch {
+	case isNew > 0 && isOld > 0:
+		return "pods of both revisions, so not the rollout"
+	case isNew > 0 && total[newest.Replaced] > 0:
+		return fmt.Sprintf("%s of the new revision, 0 of %d of the old one", share(isNew, total[newest.Revision]), total[newest.Replaced])
+	case isNew > 0:
+		return share(isNew, total[newest.Revision]) + " of the new revision"
+	case isOld > 0 && total[newest.Revision] > 0:
+		return fmt.Sprintf("%s of the old revision, 0 of %d of the new one", share(isOld, total[newest.Replaced]), total[newest.Revision])
+	}
+	return ""
+}
+
+// newestRollout returns the last rollout that began until a time.
+func (w *known) newestRollout(until time.Time) *rollout.Rollout {
+	for i := range slices.Backward(w.rolled) {
+		if r := &w.rolled[i]; !timeAt(r.Start).After(until) {
+			return r
+		}
+	}
+	return nil
+}
+
+// share says how many of all pods are affected.
+func share(n, total int) string {
+	if total < n {
+		total = n
+	}
+	return fmt.Sprintf("%d of %s", n, plural(total, "pod"))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// inWords returns a duration for people: 10 s, 6 min.
+func inWords(d time.Duration) string {
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return fmt.Sprintf("%d min", int(d.Minutes()))
+}
