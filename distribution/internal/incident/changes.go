@@ -347,9 +347,9 @@ func (v *view) scaledBy(c Change) Change {
 	var found *Fact
 	why, several := "", false
 	for _, w := range v.in[space{c.Key.Cluster, c.Key.Namespace}] {
-		for _, f := range w.facts {
+		for _, f := range w.rescaled {
 			match := newSize.FindStringSubmatch(f.Message)
-			if match == nil || f.Object().Kind != "horizontalpodautoscaler" || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-autoscalerDelay), c.At.Add(time.Second)) {
+			if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-autoscalerDelay), c.At.Add(time.Second)) {
 				continue
 			}
 			several = several || found != nil && found.Object() != f.Object()

@@ -153,6 +153,7 @@ type known struct {
 	replicas map[string]int
 	progress map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
 	scaled   []scaled           // the oldest first
+	rescaled []*Fact            // what autoscalers set
 	deleted  map[string]bool    // the names of pods that their controller deleted
 	problems []Problem
 	changes  []Change
@@ -209,6 +210,8 @@ func (w *known) index(f *Fact) {
 		if s, ok := rollout.ScalingOf(f.Message); ok {
 			w.scaled = append(w.scaled, scaled{s, f})
 		}
+	case "SuccessfulRescale":
+		w.rescaled = append(w.rescaled, f)
 	case "SuccessfulDelete":
 		if _, name := rollout.NamedIn(f.Message); name != "" {
 			w.deleted[name] = true
