@@ -36,7 +36,16 @@ func compareChanges(a, b Change) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Key.ID(), b.Key.ID()), cmp.Compare(a.Text, b.Text))
 }
 
+// The kinds of changes.
 const (
+	kindNode       = "node"
+	kindEviction   = "eviction"
+	kindPreemption = "preemption"
+	kindVolume     = "volume"
+	kindGitOps     = "gitops"
+	kindQuota      = "quota"
+	kindWebhook    = "webhook"
+	kindConfig     = "config"
 	kindRollout    = "rollout"
 	kindScaling    = "scaling"
 	kindAutoscaler = "autoscaler"
@@ -306,12 +315,23 @@ func (w *known) isStep(s scaled) bool {
 	if !s.Up && current != "" && current != s.Revision {
 		return true
 	}
-	for _, other := range w.lastScalings(s.fact) {
+	last := w.lastScalings(s.fact)
+	for _, other := range last {
 		if other.Revision != s.Revision && (other.To > 0 || at.Sub(other.fact.Last) <= nextStep) {
 			return true
 		}
 	}
-	return false
+	return w.hadPods(s, last)
+}
+
+// hadPods reports whether a later scaling shows that another revision had pods, of which there is no record before: it
+// is older than the model.
+func (w *known) hadPods(s scaled, last map[string]scaled) bool {
+	return slices.ContainsFunc(w.scaled, func(other scaled) bool {
+		_, isKnown := last[other.Revision]
+		isLater := other.fact.Last.After(s.fact.Last) && other.fact.Object() == s.fact.Object()
+		return isLater && !isKnown && other.Revision != s.Revision && other.From > 0
+	})
 }
 
 // isOf reports whether an object scaled the revision.

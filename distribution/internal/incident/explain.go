@@ -166,7 +166,7 @@ func (v *view) canNode(c *Change, p *Problem) bool {
 		return false
 	}
 	if c.Key == p.Key { // The node's own problem: NotReady explains itself only by an earlier change.
-		return c.Kind == "node" && c.At.Before(p.Onset)
+		return c.Kind == kindNode && c.At.Before(p.Onset)
 	}
 	w, ok := v.workloads[p.Key]
 	if !ok {
@@ -182,14 +182,26 @@ func (v *view) canNode(c *Change, p *Problem) bool {
 	return c.row.moves && w.leftAfter(c.node, at.Add(-statusUpdate)) && w.beganAfter(p, c.At.Add(-statusUpdate))
 }
 
+// node returns what is known of a node; nil: nothing.
+func (v *view) node(cluster, name string) *known {
+	return v.workloads[Key{cluster, "", Object{Kind: "node", Name: name}}]
+}
+
 // hadChange reports whether another node had the same change before the problem began.
 func (v *view) hadChange(node string, c *Change, p *Problem) bool {
-	n := v.workloads[Key{c.Key.Cluster, "", Object{Kind: "node", Name: node}}]
+	n := v.node(c.Key.Cluster, node)
 	return n != nil && slices.ContainsFunc(n.changes, func(o Change) bool { return o.row == c.row && !o.At.After(p.Onset.Add(resolution)) })
 }
 
-// leftAfter reports whether a pod of the workload left the node after a time.
+// leftAfter reports whether a pod of the workload left the node after a time. The kubelet of a dead node says nothing:
+// then an eviction shows it.
 func (w *known) leftAfter(node string, at time.Time) bool {
+	for _, c := range w.changes {
+		pod := w.pods[c.pod]
+		if (c.Kind == kindEviction || c.Kind == kindPreemption) && pod != nil && pod.Node == node && !c.At.Before(at) {
+			return true
+		}
+	}
 	for _, pod := range w.pods {
 		if pod.Node == node && pod.Stopped != 0 && !timeAt(pod.Stopped).Before(at) {
 			return true
@@ -210,13 +222,13 @@ func (w *known) beganAfter(p *Problem, at time.Time) bool {
 
 // tookPlace reports whether the pods of the problem began after a pod of the workload was evicted.
 func (v *view) tookPlace(c *Change, p *Problem) bool {
-	if c.Kind != "eviction" && c.Kind != "preemption" {
+	if c.Kind != kindEviction && c.Kind != kindPreemption {
 		return true
 	}
 	return p.Class == classCreate || v.workloads[p.Key].beganAfter(p, c.At.Add(-resolution))
 }
 
-func isGitOps(c *Change) bool { return c.Kind == "gitops" }
+func isGitOps(c *Change) bool { return c.Kind == kindGitOps }
 
 // canOther reports whether what changed elsewhere in the namespace can have caused the problem.
 func (v *view) canOther(c *Change, p *Problem) bool {
@@ -226,7 +238,7 @@ func (v *view) canOther(c *Change, p *Problem) bool {
 		isNamed := c.Key.Top.Name == p.Key.Top.Name || strings.Contains(c.Text, "/"+p.Key.Top.Name)
 		return before <= c.row.before && isNamed && slices.Contains(c.row.can, p.Class)
 	case c.row != nil:
-		return before <= c.row.before && slices.Contains(c.row.can, p.Class) && c.Kind == "volume"
+		return before <= c.row.before && slices.Contains(c.row.can, p.Class) && c.Kind == kindVolume
 	case c.Kind == kindPod, c.isFirst, c.Kind == kindScaling && c.To > c.From:
 		return false
 	}
@@ -277,7 +289,8 @@ func (c *Cause) weight(p *Problem) int {
 func (v *view) lastChange(p *Problem) *Cause {
 	w := v.workloads[p.Key]
 	for _, c := range slices.Backward(w.changes) {
-		if c.Kind != kindPod && !c.At.After(p.Onset) {
+		isItself := slices.Contains(p.Records, first(c.Records))
+		if c.Kind != kindPod && !isItself && !c.At.After(p.Onset) {
 			return &Cause{Change: c, Before: p.Onset.Sub(c.At), Where: "workload"}
 		}
 	}

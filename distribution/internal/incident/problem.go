@@ -39,21 +39,27 @@ var classes = map[string]string{
 	"FailedMapVolume": classMount, "FailedScheduling": classSchedule, "FailedCreate": classCreate, rollout.KindCrashed: classCrash,
 	"Unhealthy": classProbe, "Evicted": classEviction, "BackoffLimitExceeded": classJob, "DeadlineExceeded": classJob, "FailedIndexes": classJob,
 	"PodFailurePolicy": classJob, "FailedGetResourceMetric": classScale, "FailedComputeMetricsReplicas": classScale,
-	"FailedGetExternalMetric": classScale, "FailedGetPodsMetric": classScale, "FailedGetObjectMetric": classScale,
+	"NodeNotReady": classNode, "FailedGetExternalMetric": classScale, "FailedGetPodsMetric": classScale, "FailedGetObjectMetric": classScale,
 }
 
 // transient are warnings of controllers that repeat what has failed at once.
 var transient = []string{"FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices", "FailedToCreateEndpoint"}
 
+// broken are states of a node that are a problem, although their Events are no warnings.
+var broken = []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"}
+
 // classOf returns the class of the problem that an Event shows; empty: it shows none.
 func classOf(f *Fact) string {
 	isKill := f.Kind == rollout.KindRestarted && strings.Contains(f.Message, "probe")
+	isNode := f.Object().GroupKind() == "node"
 	switch {
 	case isKill:
 		return classProbe
+	case isNode && slices.Contains(broken, f.Reason):
+		return classNode
 	case !f.IsWarning(), rollout.IsHarmless(f.Reason), slices.Contains(transient, f.Reason):
 		return ""
-	case f.Object().GroupKind() == "node":
+	case isNode:
 		return classNode
 	}
 	return cmp.Or(classes[f.Kind], classOther)
@@ -147,6 +153,7 @@ type view struct {
 // known is what is known of a workload at the time of a view.
 type known struct {
 	*workload
+	view     *view
 	now      time.Time
 	pods     map[string]*rollout.PodState
 	rolled   []rollout.Rollout
@@ -163,7 +170,7 @@ func (m *Model) look(now time.Time) *view {
 	v := &view{model: m, now: now, workloads: map[Key]*known{}, in: map[space][]*known{}}
 	for key, w := range m.workloads {
 		k := m.know(w, now)
-		v.workloads[key] = k
+		k.view, v.workloads[key] = v, k
 		if key.Namespace == "" || slices.Contains(gitops, key.Top.GroupKind()) {
 			v.everywhere = append(v.everywhere, k)
 		} else {

@@ -297,14 +297,20 @@ func (w *known) availableAfter(s *spell, now time.Time) (at time.Time) {
 
 // endOfState returns when a state of a node ended.
 func (w *known) endOfState(s *spell, now time.Time) (at time.Time) {
-	for _, row := range causes {
-		if row.reason != s.fact.Reason || row.end == "" {
-			continue
-		}
-		for _, f := range w.progress[s.fact.subject()] {
-			if f.Reason == row.end && !f.Last.Before(s.last()) && !f.Last.After(now) {
-				return f.Last
-			}
+	i := slices.IndexFunc(causes, func(r row) bool { return r.reason == s.fact.Reason && r.end != "" })
+	name := s.fact.Node
+	if s.fact.Pod == "" {
+		name = s.fact.Object().Name
+	} else if pod := w.pods[s.fact.Pod]; pod != nil {
+		name = pod.Node
+	}
+	node := w.view.node(w.key.Cluster, name)
+	if i < 0 || node == nil {
+		return at
+	}
+	for _, f := range node.progress["node/"+name] {
+		if f.Reason == causes[i].end && !f.Last.Before(s.last()) && !f.Last.After(now) {
+			return f.Last
 		}
 	}
 	return at
