@@ -46,6 +46,7 @@ const (
 	kindQuota      = "quota"
 	kindWebhook    = "webhook"
 	kindConfig     = "config"
+	kindRegistry   = "registry"
 	kindRollout    = "rollout"
 	kindScaling    = "scaling"
 	kindAutoscaler = "autoscaler"
@@ -62,13 +63,34 @@ func (v *view) changesOf(w *known) (all []Change) {
 			continue
 		}
 		if r := rowOf(f); r != nil {
-			all = append(all, w.stateOf(r, f)...)
+			all = append(all, w.stateOf(r, v.withPreemptor(r, f))...)
 		} else if c, ok := creation(f); ok {
 			all = append(all, c)
 		}
 	}
 	slices.SortFunc(all, compareChanges)
 	return all
+}
+
+// preemptor matches the message of the scheduler, which names a pod by its UID.
+var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
+
+// withPreemptor returns the Event with the name of the pod that preempts, if other records have its UID.
+func (v *view) withPreemptor(r *row, f *Fact) *Fact {
+	match := preemptor.FindStringSubmatch(f.Message)
+	if r.change != kindPreemption || match == nil {
+		return f
+	}
+	for key, w := range v.workloads {
+		for _, other := range w.progress[match[1]] {
+			named := *f
+			if named.Related = "the pod " + other.Object().Name; key.Namespace != f.Key.Namespace {
+				named.Related += " of the namespace " + key.Namespace
+			}
+			return &named
+		}
+	}
+	return f
 }
 
 // stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no state is one.

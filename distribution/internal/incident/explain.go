@@ -78,7 +78,7 @@ func begunWith(of int, all []Problem) (others []Key) {
 func ownCauses(p *Problem) []Cause {
 	for _, f := range slices.Backward(p.facts) {
 		for i := range own {
-			if own[i].says.MatchString(f.Message) {
+			if slices.Contains(own[i].can, p.Class) && own[i].says.MatchString(f.Message) {
 				c := Change{Kind: own[i].change, Text: own[i].tell(f), At: p.Onset, Key: p.Key, Object: f.Object().String(), Records: []string{f.Record}}
 				return []Cause{{Change: c, Where: "message"}}
 			}
