@@ -113,7 +113,8 @@ func (v *view) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok boo
 	case isOwn:
 		cause.Where, ok = "workload", before <= c.row.before && slices.Contains(c.row.can, p.Class) && v.tookPlace(c, p)
 	case c.Key.Namespace == p.Key.Namespace && p.Key.Namespace != "", isGitOps(c):
-		cause.Where, ok = "namespace", !slices.Contains(others, c.Key) && v.canOther(c, p)
+		isVictim := c.row == nil && slices.Contains(others, c.Key)
+		cause.Where, ok = "namespace", !isVictim && v.canOther(c, p)
 	}
 	return cause, ok
 }
