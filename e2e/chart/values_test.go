@@ -385,13 +385,13 @@ func dashboards(t *testing.T, namespace string, arguments ...string) map[string]
 	return found
 }
 
-// TestDashboardsAreThoseOfTheFiles, with no character changed, with and without Loki.
+// TestDashboardsAreThoseOfTheFiles, except for the version in links, with and without Loki.
 func TestDashboardsAreThoseOfTheFiles(t *testing.T) {
 	t.Parallel()
 	for folder, loki := range map[string]string{".": "true", "without-loki": "false"} {
 		expected := map[string]string{}
 		for _, name := range []string{"overview", "workload", "node", "receiver"} {
-			expected[name] = strings.TrimSpace(harness.Read(t, "deploy", "chart", "dashboards", folder, name+".json"))
+			expected[name] = fileOfVersion(t, "dashboards", folder, name+".json")
 		}
 		assert.Equal(t, expected, dashboards(t, "observability", "--set", "dashboards.loki="+loki))
 	}
@@ -430,8 +430,19 @@ func TestDashboardsWithAnotherSelector(t *testing.T) {
 	assert.Contains(t, rules.GetLabels(), "loki_rule")
 	text, _, err := unstructured.NestedString(rules.Object, "data", "kube-events.yaml")
 	require.NoError(t, err)
-	expected := strings.ReplaceAll(harness.Read(t, "deploy", "chart", "rules", "loki", "kube-events.yaml"), "log_source=`kube_events`", selector)
-	assert.Equal(t, strings.TrimSpace(expected), strings.TrimSpace(text))
+	expected := strings.ReplaceAll(fileOfVersion(t, "rules", "loki", "kube-events.yaml"), "log_source=`kube_events`", selector)
+	assert.Equal(t, expected, strings.TrimSpace(text))
+}
+
+// TestGrafanaCloudHasAnotherSelector: the Collector cannot choose its index labels.
+func TestGrafanaCloudHasAnotherSelector(t *testing.T) {
+	t.Parallel()
+	values := []string{"--set", "backend.preset=grafana-cloud,backend.secret=cloud"}
+	assert.Contains(t, dashboards(t, "observability", values...)["overview"], "\"query\": \"service_name=~`.+`\"")
+	text, _, err := unstructured.NestedString(lokiRules(t, values...).Object, "data", "kube-events.yaml")
+	require.NoError(t, err)
+	assert.Contains(t, text, "{service_name=~`.+`}")
+	assert.NotContains(t, text, "{log_source=")
 }
 
 // lokiRules are the ConfigMap with the rules for Loki.
@@ -451,7 +462,7 @@ func TestRulesAreThoseOfTheFile(t *testing.T) {
 	t.Parallel()
 	all := render(t, "--set", endpoint, "--set", "prometheusRule.enabled=true", "--set", "prometheusRule.labels.release=prometheus")
 	var rules map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "rules", "kube-events.yaml")), &rules))
+	require.NoError(t, yaml.Unmarshal([]byte(fileOfVersion(t, "rules", "kube-events.yaml")), &rules))
 	rule := all.of("PrometheusRule")
 	require.Len(t, rule, 1)
 	assert.Equal(t, rules, rule[0].Object["spec"])
