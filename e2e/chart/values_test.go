@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -113,6 +114,64 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
+// TestWhatTheSchemaAcceptsStarts: the Collector accepts the configuration with each number, time and size
+// of the schema at its bounds, and so does the API of Kubernetes. A number without a bound has none here.
+func TestWhatTheSchemaAcceptsStarts(t *testing.T) {
+	t.Parallel()
+	var schema schema
+	require.NoError(t, json.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "values.schema.json")), &schema))
+	bounds := map[string][]string{
+		"rollouts.idleTimeout": {"10s", "9999s", "1m", "999m", "24h"}, "resources.limits.memory": {"64Mi", "9999999Mi", "1Gi", "9999Gi"},
+		"prometheus.scrapeInterval": {"1ms", "99999ms", "240s", "4m"}, "podMonitor.interval": {"1ms", "4m"}, "startAt": {"end", "beginning"},
+	}
+	schema.numbers(t, "", schema.Definitions, bounds)
+	require.Contains(t, bounds, "rollouts.maxRollouts")
+	require.Contains(t, bounds, "startupProbe.failureThreshold")
+	var validated sync.Map
+	for path, values := range bounds {
+		for _, value := range values {
+			t.Run(path+"="+value, func(t *testing.T) {
+				t.Parallel()
+				all := render(t, "--set", endpoint+",rollouts.enabled=true,rollouts.endpoint=http://jaeger:4318,prometheus.enabled=true,otlp.signals={logs}",
+					"--set", path+"="+value)
+				container := containerOf(t, all)
+				text, err := yaml.Marshal(all.config(t))
+				require.NoError(t, err)
+				if _, known := validated.LoadOrStore(string(text), true); known {
+					return // Most values are not in the configuration.
+				}
+				file := filepath.Join(t.TempDir(), "config.yaml")
+				require.NoError(t, os.WriteFile(file, text, 0o600))
+				harness.Validate(t, container.Env, "--config", file)
+			})
+		}
+	}
+	for _, wrong := range []string{
+		"rollouts.idleTimeout=5s", "rollouts.idleTimeout=0s", "rollouts.idleTimeout=999999999h", "rollouts.maxRollouts=0", "rollouts.endpoint=jaeger:4318",
+		"resources.limits.memory=0Mi", "storage.size=0Gi", "prometheus.scrapeInterval=0s", "livenessProbe.periodSeconds=0", "terminationGracePeriodSeconds=0",
+	} {
+		_, stderr, err := harness.HelmTemplate(t, "kube-events", "observability", "--set", endpoint, "--set", wrong)
+		require.Error(t, err, wrong)
+		assert.Contains(t, stderr, strings.ReplaceAll(strings.Split(wrong, "=")[0], ".", "/"))
+	}
+}
+
+// numbers adds the bounds of each number below a path.
+func (s schema) numbers(t *testing.T, path string, definitions map[string]schema, bounds map[string][]string) {
+	t.Helper()
+	if name, isReference := strings.CutPrefix(s.Ref, "#/definitions/"); isReference {
+		s = definitions[name]
+	}
+	if strings.Contains(string(s.Type), `"integer"`) {
+		require.NotNil(t, s.Minimum, path)
+		require.NotNil(t, s.Maximum, path)
+		bounds[path] = []string{strconv.Itoa(*s.Minimum), strconv.Itoa(*s.Maximum)}
+	}
+	for name, property := range s.Properties {
+		property.numbers(t, strings.TrimPrefix(path+"."+name, "."), definitions, bounds)
+	}
+}
+
 // TestEveryValueIsInTheSchema, and every property of the schema has a default.
 func TestEveryValueIsInTheSchema(t *testing.T) {
 	t.Parallel()
@@ -128,6 +187,10 @@ func TestEveryValueIsInTheSchema(t *testing.T) {
 type schema struct {
 	Properties           map[string]schema `json:"properties"`
 	AdditionalProperties json.RawMessage   `json:"additionalProperties"`
+	Definitions          map[string]schema `json:"definitions"`
+	Ref                  string            `json:"$ref"`
+	Type                 json.RawMessage   `json:"type"`
+	Minimum, Maximum     *int
 }
 
 func (s schema) closed() bool { return string(s.AdditionalProperties) == "false" }
