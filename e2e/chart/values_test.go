@@ -59,7 +59,7 @@ func TestWrongValues(t *testing.T) {
 		"an integration that does not exist":   {[]string{endpoint, "rbac.integrations={jenkins}"}, []string{"'/rbac/integrations/0'", "'argo-cd'"}},
 		"a rule that writes":                   {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}", "rbac.extraRules[0].resources={y}", "rbac.extraRules[0].verbs={delete}"}, []string{"'/rbac/extraRules/0/verbs/0'", "'get', 'list', 'watch'"}},
 		"a rule without resources":             {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}"}, []string{"'/rbac/extraRules/0'", "missing property 'resources'"}},
-		"a memory limit without a unit":        {[]string{endpoint, "resources.limits.memory=512M"}, []string{"'/resources/limits/memory'", "(Mi|Gi)"}},
+		"a memory limit without a unit":        {[]string{endpoint, "resources.limits.memory=512M"}, []string{"'/resources/limits/memory'", "'512M'"}},
 		"a digest that is a tag":               {[]string{endpoint, "image.digest=v1"}, []string{"'/image/digest'", "sha256"}},
 		"a namespace that cannot exist":        {[]string{endpoint, "namespaces={Team_A}"}, []string{"'/namespaces/0'", "'Team_A'"}},
 		"the same namespace twice":             {[]string{endpoint, "namespaces={a,a}"}, []string{"'/namespaces'", "items at 0 and 1 are equal"}},
@@ -134,15 +134,10 @@ func TestWhatTheSchemaAcceptsStarts(t *testing.T) {
 				t.Parallel()
 				all := render(t, "--set", endpoint+",rollouts.enabled=true,rollouts.endpoint=http://jaeger:4318,prometheus.enabled=true,otlp.signals={logs}",
 					"--set", path+"="+value)
-				container := containerOf(t, all)
-				text, err := yaml.Marshal(all.config(t))
-				require.NoError(t, err)
-				if _, known := validated.LoadOrStore(string(text), true); known {
-					return // Most values are not in the configuration.
+				started := fmt.Sprint(all.config(t), containerOf(t, all).Env)
+				if _, known := validated.LoadOrStore(started, true); !known { // Most values are neither.
+					all.validate(t)
 				}
-				file := filepath.Join(t.TempDir(), "config.yaml")
-				require.NoError(t, os.WriteFile(file, text, 0o600))
-				harness.Validate(t, container.Env, "--config", file)
 			})
 		}
 	}
