@@ -78,7 +78,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func allPages(t *testing.T) (paths []string) {
 	t.Helper()
 	root := harness.InRepository()
-	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/*.md", "distribution/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", ".github/*.md", "docs/*.md", "test/*.md", "deploy/*.md", "distribution/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, pattern)
@@ -133,7 +133,7 @@ func TestEveryPageIsInTheREADME(t *testing.T) {
 // with make bench-e2e.
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
-	for page, most := range map[string]int{readme: 150, "docs/performance.md": 300} {
+	for page, most := range map[string]int{readme: 150, "test/PERFORMANCE.md": 300} {
 		assert.LessOrEqual(t, strings.Count(harness.Read(t, page), "\n"), most, page)
 	}
 }
@@ -144,6 +144,6 @@ func TestTheFiguresInTheREADMEAreMeasured(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| .* (µs|MiB|ms) \|.*$`).FindAllString(harness.Read(t, readme), -1)
 	require.NotEmpty(t, rows)
 	for _, row := range rows {
-		assert.Contains(t, harness.Read(t, "docs", "performance.md"), row+"\n")
+		assert.Contains(t, harness.Read(t, "test", "PERFORMANCE.md"), row+"\n")
 	}
 }
