@@ -14,7 +14,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// estimates are the rows of sizing.md: section of PERFORMANCE.md, row, number, unit.
+// estimates are the rows of SIZING.md: section of PERFORMANCE.md, row, number, unit.
 var estimates = regexp.MustCompile(`(?m)^\| ([\w ]+): (.+?) \| ([\d.]+)(?: (\S+))? \| .*\|$`)
 
 // TestSizingEstimatesNoLessThanWasMeasured: each row that the page names is one of
@@ -22,7 +22,7 @@ var estimates = regexp.MustCompile(`(?m)^\| ([\w ]+): (.+?) \| ([\d.]+)(?: (\S+)
 // with.
 func TestSizingEstimatesNoLessThanWasMeasured(t *testing.T) {
 	t.Parallel()
-	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n## What was measured\n")
+	_, text, found := strings.Cut(harness.Read(t, "test", "SIZING.md"), "\n## What was measured\n")
 	require.True(t, found)
 	text, _, _ = strings.Cut(text, "\n## ")
 	rows := estimates.FindAllStringSubmatch(text, -1)
@@ -48,7 +48,7 @@ func measuredIn(t *testing.T, section, name string) (value float64, unit string)
 // TestSizingAddsUp: the memory that the page asks for is the sum of what it lists.
 func TestSizingAddsUp(t *testing.T) {
 	t.Parallel()
-	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n| base ")
+	_, text, found := strings.Cut(harness.Read(t, "test", "SIZING.md"), "\n| base ")
 	require.True(t, found)
 	text, sums, found := strings.Cut(text, "\n| sum ")
 	require.True(t, found)
