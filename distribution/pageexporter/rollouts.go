@@ -52,7 +52,7 @@ func spansOf(w *rollout.Workload, now time.Time) (tops []*span) {
 	}
 	var all []rollout.Span
 	for revision := range w.Revisions {
-		for _, part := range w.Spans(revision, rollout.Options{Idle: rolloutIdle, Now: now}).Parts {
+		for _, part := range w.Spans(revision, rollout.Options{Idle: rolloutIdle, Now: now}) {
 			all = append(all, part.Spans...)
 		}
 	}

@@ -137,7 +137,7 @@ func (s *store) add(entries []entry) {
 		s.note(e)
 	}
 	// Only now: makeRoom needs the rollouts of the workloads that it drops.
-	s.rollouts.Evict(maxRollouts, maxPods, func(rollout.Key, *rollout.Revision) {})
+	s.rollouts.Evict(maxRollouts<<16, func(rollout.Key, *rollout.Revision) {})
 	for watcher := range s.watchers {
 		select {
 		case watcher <- struct{}{}:

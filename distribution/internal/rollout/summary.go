@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// Reasons of a rollout.
+const (
+	First    = "first"    // no revision was there before
+	Update   = "update"   // it replaces another revision
+	Rollback = "rollback" // the revision was active before
+	Restart  = "restart"  // an update with the same images
+)
+
+// Rollout is one rollout of a workload, in short.
+type Rollout struct {
+	Revision string
+	Start    int64  // nanoseconds since 1970
+	Record   string // log.record.uid of the record that began it; empty: the first pod shows it
+	Replaced string // the revision that it replaces; empty: not known, or none
+	Reason   string // empty: not known
+	// Images and Former are those of this revision and of the replaced one, by container; empty: not known.
+	Images, Former map[string]string
+	Outcome        string
+	Available      int64 // when something proved that its pods were available; 0: nothing did
+	Undone         int64 // when the revision was scaled to zero afterwards; 0: no record shows it
+}
+
+// Rollouts returns the rollouts of a workload, the oldest first. The scheduled runs of a CronJob are none.
+func (w *Workload) Rollouts(o Options) (all []Rollout) {
+	if w.lacks {
+		return nil
+	}
+	h := w.history()
+	for revision := range w.Revisions {
+		if !strings.HasPrefix(w.controllerOf(revision), "cronjob.") {
+			runs, _ := w.runs(h, revision, o)
+			for _, x := range runs {
+				all = append(all, w.summary(x, o))
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Rollout) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Revision, b.Revision))
+	})
+	return all
+}
+
+func (w *Workload) summary(x *run, o Options) Rollout {
+	s := Rollout{
+		Revision: x.revision, Start: x.start, Record: w.recordOf(x.episode), Undone: x.undone,
+		Replaced: x.replaced, Images: w.Revisions[x.revision].images(), Outcome: x.outcome(), Available: x.proof,
+	}
+	if r := w.Revisions[x.replaced]; r != nil {
+		s.Former = r.images()
+	}
+	if len(x.initial) == 0 || x.proof < x.initial[0].end {
+		s.Available = 0
+	}
+	if s.Outcome == Complete {
+		s.Available = max(x.end, s.Available)
+	}
+	s.Reason = s.reason(x, o)
+	return s
+}
+
+// reason returns why the revision was rolled out; empty: no record shows it. The first one has nothing to scale down:
+// that is known when a program had time to become ready.
+func (s *Rollout) reason(x *run, o Options) string {
+	hadTime := s.Outcome == Complete && o.Now.UnixNano() > x.end+int64(StopWindow)
+	switch {
+	case IsJob(x.revision):
+		return ""
+	case x.activation != "", s.Replaced != "" && x.before > 0:
+		return Rollback
+	case s.Replaced != "" && len(s.Images) > 0 && maps.Equal(s.Images, s.Former):
+		return Restart
+	case s.Replaced != "":
+		return Update
+	case hadTime && x.begins:
+		return First
+	}
+	return ""
+}
+
+// recordOf returns the UID of the record that began a rollout; empty: none that is known.
+func (w *Workload) recordOf(e episode) string {
+	if e.activation != "" {
+		return e.activation
+	}
+	for _, a := range w.activations() {
+		if a.revision == e.revision && a.start <= e.start+skew {
+			return a.activation
+		}
+	}
+	return ""
+}
+
+// replacedBy returns the revision that a rollout replaces: the newest one that had pods when it began, or was
+// scaled down in it. Empty: no record shows it.
+func (w *Workload) replacedBy(h history, e episode) (found string) {
+	if IsJob(e.revision) {
+		return ""
+	}
+	latest, until := int64(0), w.nextOf(h, e)
+	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
+		r := w.Revisions[name]
+		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(e.start, until) {
+			continue
+		}
+		since := int64(1)
+		for _, other := range h {
+			if other.revision == name && other.start <= e.start {
+				since = max(since, other.start)
+			}
+		}
+		if since > latest {
+			found, latest = name, since
+		}
+	}
+	return found
+}
+
+// hadPodsBefore reports whether the revision had pods when another one began, which was the current one until a time.
+func (r *Revision) hadPodsBefore(at, until int64) bool {
+	if r.scaledDown(at, until) != 0 {
+		return true
+	}
+	if newest, ok := r.stepBefore(at); ok {
+		return newest.To > 0
+	}
+	for _, p := range r.Pods {
+		if began := r.began(p); began != 0 && began < at {
+			return true
+		}
+	}
+	return false
+}
+
+// images returns the images of a revision by container, as its kubelets pulled or found them last.
+func (r *Revision) images() map[string]string {
+	all, times := map[string]string{}, map[string]int64{}
+	for _, p := range r.Pods {
+		for _, e := range p.Events {
+			name, _, _ := pullOf(e.Message)
+			if name == "" || e.Container == "" || e.Last < times[e.Container] {
+				continue
+			}
+			if e.Last > times[e.Container] || name > all[e.Container] {
+				all[e.Container], times[e.Container] = name, e.Last
+			}
+		}
+	}
+	return all
+}
+
+// imageChanges returns the images of each container, and those before if they are known and differ.
+func (s *Rollout) imageChanges() (all []string) {
+	for _, container := range slices.Sorted(maps.Keys(s.Images)) {
+		text, former := s.Images[container], s.Former[container]
+		if former != "" && former != text {
+			text = former + " → " + text
+		}
+		all = append(all, container+": "+text)
+	}
+	return all
+}
+
+// PodState is where and when a pod was.
+type PodState struct {
+	UID, Name, Revision, Node string
+	Began, Started            int64 // 0: no record shows it
+	Stopped                   int64 // its deletion, eviction or Killing; 0: it goes on
+}
+
+// PodStates returns the pods of a workload, the oldest first.
+func (w *Workload) PodStates(o Options) (all []PodState) {
+	h := w.history()
+	for revision, r := range w.Revisions {
+		_, views := w.runs(h, revision, o)
+		for _, v := range views {
+			s := PodState{
+				UID: v.uid, Name: v.pod.Name, Revision: revision, Node: v.pod.Node, Began: cmp.Or(v.began, v.start),
+				Stopped: earliest(v.stopped, w.endOf(r, v.pod)),
+			}
+			if v.hasStarted() {
+				s.Started = v.end
+			}
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b PodState) int { return cmp.Or(cmp.Compare(a.Began, b.Began), cmp.Compare(a.UID, b.UID)) })
+	return all
+}
+
+// Replicas returns how many pods each revision has, by its last scaling.
+func (w *Workload) Replicas() map[string]int {
+	all := map[string]int{}
+	for name, r := range w.Revisions {
+		if s, ok := r.stepBefore(always); ok {
+			all[name] = s.To
+		}
+	}
+	return all
+}
+
+// RevisionOf returns the revision of the object that a record with this resource is about; empty: none.
+func RevisionOf(resource pcommon.Map) string {
+	s, _ := subjectOf(resource)
+	return s.revision
+}
