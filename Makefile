@@ -169,17 +169,17 @@ cover: ## Measure how much of the receiver's code its unit tests reach
 		$$(go list ./... | grep -v /test/) >/dev/null && go tool cover -func=build/cover.out | tail -1
 
 .PHONY: faults
-faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/testing.md
+faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write test/RESULTS.md
 	@mkdir -p docs
-	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/testing.md" \
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/test/RESULTS.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
-	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane-kine" FAULTS_REPORT="$(CURDIR)/docs/testing.md" \
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane-kine" FAULTS_REPORT="$(CURDIR)/test/RESULTS.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
-	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/docs/testing.md") -timeout 20m -run TestCluster
+	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 20m -run TestCluster
 
 .PHONY: soak
-soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write docs/testing.md
-	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/docs/testing.md") -timeout 0 -run TestSoak
+soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write test/RESULTS.md
+	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 0 -run TestSoak
 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
 on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
@@ -215,12 +215,12 @@ simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environment
 		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt -rare $(CURDIR)/build/rare-seeds.txt)
 
 .PHONY: mutants
-mutants: ## Put deliberate faults into the receiver, check that the simulation or a test finds each, and write docs/testing.md
-	@go run ./test/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/testing.md)
+mutants: ## Put deliberate faults into the receiver, check that the simulation or a test finds each, and write test/RESULTS.md
+	@go run ./test/simulation/mutants $(or $(MUTANTS_FLAGS),-write test/RESULTS.md)
 
 .PHONY: generated-mutants
-generated-mutants: ## Put faults into the receiver's core that a program makes, list those that nothing finds, and write docs/testing.md
-	@go run ./test/simulation/mutants -generated 60 -seeds 100 $(or $(MUTANTS_FLAGS),-write docs/testing.md)
+generated-mutants: ## Put faults into the receiver's core that a program makes, list those that nothing finds, and write test/RESULTS.md
+	@go run ./test/simulation/mutants -generated 60 -seeds 100 $(or $(MUTANTS_FLAGS),-write test/RESULTS.md)
 
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
@@ -229,14 +229,14 @@ comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for t
 bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
 
-# Without SCENARIOS, it measures everything on one clean commit and writes docs/performance.md. With
+# Without SCENARIOS, it measures everything on one clean commit and writes test/PERFORMANCE.md. With
 # SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
 # their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
 # The scenario ha measures the distribution, and the others the Collectors of e2e/bench.
 BENCHED := $(if $(filter-out ha,$(or $(SCENARIOS),all)),$(MEASURED) $(TRACED) $(COMPARISON)) $(if $(filter ha,$(or $(SCENARIOS),ha)),$(OTELCOL))
 
 .PHONY: bench-e2e
-bench-e2e: $(BENCHED) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
+bench-e2e: $(BENCHED) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write test/PERFORMANCE.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 .PHONY: lint
@@ -360,7 +360,7 @@ push-chart: $(HELM) ## Push the chart to a registry: make push-chart CHARTS=oci:
 	@awk '/^Pushed: / { name = $$2 } /^Digest: / { print "pushed " name "@" $$2 }' "$(CHART_OUTPUT)/helm.log" > "$(CHART_OUTPUT)/pushed"
 	@cat "$(CHART_OUTPUT)/pushed"
 
-# Releases: docs/releasing.md. The tag that a maintainer pushes:
+# Releases: .github/RELEASING.md. The tag that a maintainer pushes:
 TAG ?= v$(VERSION)
 
 .PHONY: check-release
