@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
 // The tools for agents have the answers of the API, with less in them: an agent pays for each word.
@@ -133,7 +135,7 @@ func (v *view) resolve(namespace, name string) (id string, err error) {
 		return "", nil
 	}
 	var found []workload
-	for _, s := range v.model.Workloads(filter{}.at(v.now), v.now) {
+	for _, s := range v.model.Workloads(incident.Query{}, v.now) {
 		k := s.Key
 		isNamed := name == k.ID() || strings.EqualFold(name, k.Top.Name) || strings.EqualFold(name, k.Top.String()) || strings.EqualFold(name, k.Top.Kind+"/"+k.Top.Name)
 		if isNamed && (namespace == "" || namespace == k.Namespace || k.Namespace == "") {

@@ -101,7 +101,7 @@ func (f filter) chosenTime() bool { return !f.From.IsZero() || !f.Until.IsZero()
 // at returns the query at a time: what happened in the last minutes, or in the chosen time.
 func (f filter) at(now time.Time) incident.Query {
 	q := f.Query
-	if !f.chosenTime() {
+	if f.Minutes > 0 {
 		q.From = now.Add(-time.Duration(f.Minutes) * time.Minute)
 	}
 	return q

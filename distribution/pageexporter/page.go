@@ -45,10 +45,9 @@ type selection struct {
 // card is a problem with the filter that its links keep.
 type card struct {
 	problem
-	Filter   filter
-	Chain    []incident.Object // from the workload down to the object of its message
-	Until    time.Time         // of the answer
-	Complete time.Time         // from then on records are complete
+	Filter filter
+	Chain  []incident.Object // from the workload down to the object of its message
+	Until  time.Time         // of the answer
 }
 
 // linked is a cause with the address of its records.
@@ -112,7 +111,7 @@ func (v *view) page(f filter) *page {
 	troubled := map[string]bool{}
 	for _, shown := range v.problems(q) {
 		troubled[shown.Workload.ID] = true
-		c := card{shown, f, chains[shown.Record], p.Until, p.RecordsSince}
+		c := card{shown, f, chains[shown.Record], p.Until}
 		switch {
 		case len(p.Current)+len(p.Over) == problemsShown:
 			p.Overlooked++

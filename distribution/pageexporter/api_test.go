@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fetch returns the answer of the API of a board.
+func fetch(t *testing.T, b *board, path string) (status int, body string) {
+	t.Helper()
+	response := httptest.NewRecorder()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	path, query, _ := strings.Cut(path, "?")
+	request.URL.Path, request.URL.RawQuery = path, query
+	(&handler{board: b}).ServeHTTP(response, request)
+	return response.Code, response.Body.String()
+}
+
+// assertJSON checks that an answer is complete JSON.
+func assertJSON(t *testing.T, b *board, name string) {
+	t.Helper()
+	status, body := fetch(t, b, "/api/"+name)
+	assert.Equal(t, http.StatusOK, status, name)
+	assert.True(t, json.Valid([]byte(body)), name)
+}
+
+func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
+	b := boardOf(t, imageChange()...)
+	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Workload.ID
+	for file, path := range map[string]string{
+		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T12:04:00Z", "workloads": "/api/workloads/",
+		"workload": "/api/workloads/" + id, "events": "/api/events?type=Warning&limit=1",
+	} {
+		status, body := fetch(t, b, path)
+		require.Equal(t, http.StatusOK, status, path)
+		golden(t, file+".json", body)
+	}
+}
+
+func TestABadParameterIsNamed(t *testing.T) {
+	b := boardOf(t)
+	for query, want := range map[string]string{
+		"minutes=7":                    `minutes is \"7\": it can be one of [60 30 10 5]`,
+		"minutes=x":                    `minutes is \"x\"`,
+		"from=yesterday":               `from is \"yesterday\": it can be a time such as`,
+		"until=1":                      `until is \"1\"`,
+		"before=10000-01-01T00:00:00Z": `before is \"10000`,
+		"from=2026-03-01T12:00&until=2026-03-01T11:00": "from is 2026-03-01T12:00:00Z: it must be before until",
+		"limit=0": "limit is", "limit=1001": "limit is",
+		"name=x":                             `\"name\" is no parameter; there are: before, from,`,
+		"reason=" + strings.Repeat("x", 513): "reason is longer than 512 bytes",
+	} {
+		for _, path := range []string{"/api/problems", "/api/changes", "/api/workloads", "/api/events", "/api/workloads/w"} {
+			status, body := fetch(t, b, path+"?"+query)
+			assert.Equal(t, http.StatusBadRequest, status, path)
+			assert.Contains(t, body, want, path)
+			assert.True(t, json.Valid([]byte(body)), body)
+		}
+		status, _ := fetch(t, b, "/?"+query)
+		assert.Equal(t, http.StatusBadRequest, status, "the page")
+	}
+	status, body := fetch(t, b, "/api/workloads/wnobody")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Contains(t, body, "api/workloads lists them")
+}
+
+// TestNobodyCanReplaceTheWorkloadOfAnother: a dot, or a slash, in a kind or a name makes another workload.
+func TestNobodyCanReplaceTheWorkloadOfAnother(t *testing.T) {
+	b := boardOf(t,
+		happening{object: "a.b/c", reason: "Odd", message: "m", warning: true}, happening{object: "a/b.c", reason: "Odd", message: "m", warning: true},
+		happening{object: "a/c", reason: "Odd", message: "m", warning: true, namespace: "shop.b"}, happening{object: "a/c", reason: "Odd", message: "m", warning: true, namespace: "b"})
+	ids := map[string]bool{}
+	for _, p := range viewOf(b).problems(everything(t).at(b.clock())) {
+		ids[p.Workload.ID] = true
+	}
+	assert.Len(t, ids, 4)
+}
