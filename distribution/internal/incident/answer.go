@@ -42,8 +42,9 @@ type Problem struct {
 	LastChange *Cause
 	Records    []string // log.record.uid of the records that show the problem, the oldest first, at most 20
 
-	facts []*Fact
-	pods  []string // UIDs
+	facts  []*Fact
+	spells []*spell
+	pods   []string // UIDs
 }
 
 // Change is something that happened, as its records say.
@@ -60,7 +61,8 @@ type Change struct {
 	revision string // of a rollout or a scaling
 	pod      string // UID
 	node     string
-	done     time.Time // when a rollout was complete; zero: it was not
+	done     time.Time // when all pods of a rollout had started; zero: they have not
+	isFirst  bool      // no revision is known that the rollout replaced
 	row      *row      // of the table; nil: a rollout, a scaling, or a pod that was created
 }
 

@@ -15,29 +15,30 @@ import (
 const (
 	// sameTime is how near the onsets of problems are that began together.
 	sameTime = 10 * time.Second
-	// afterRollout is how long after its pods began, or became available, a rollout can be a cause.
-	afterRollout, afterDone = 15 * time.Minute, 5 * time.Minute
-	afterScaling            = 10 * time.Minute
-	afterOthers             = 2 * time.Minute // after a change of another workload in the namespace
-	afterState              = time.Minute     // after the end of a state of a node
+	// afterRollout is how long after its pods began a rollout can be a cause, and afterDone how long after they started.
+	// If nothing ran before it, it explains only what fails at once.
+	afterRollout, afterDone, afterFirst = 15 * time.Minute, 5 * time.Minute, 30 * time.Second
+	afterScaling                        = 10 * time.Minute
+	afterOthers                         = 2 * time.Minute // after a change of another workload in the namespace
+	afterState                          = time.Minute     // after the end of a state of a node
 	// resolution is how much later than its effect the record of a change can be: times have whole seconds.
 	resolution = 2 * time.Second
 	maxCauses  = 5
+	maxOthers  = 2 // of them elsewhere in the namespace
 )
 
-// explain adds what the problem has in common with others, and its causes.
-func (v *view) explain(p *Problem, all []Problem) {
-	others := v.begunWith(p, all)
+// explain adds to a problem what it has in common with others, and its causes. All problems are in the order of their
+// onsets.
+func (v *view) explain(of int, all []Problem) {
+	p := &all[of]
+	others := begunWith(of, all)
 	if n := len(others); n > 0 {
 		p.Scope = append(p.Scope, fmt.Sprintf("%s began within %d s", plural(n, "other workload"), int(sameTime.Seconds())))
 	}
 	p.Causes = ownCauses(p)
-	for _, w := range v.workloads {
-		if w.key.Cluster != p.Key.Cluster {
-			continue
-		}
+	for _, w := range slices.Concat(v.everywhere, v.in[space{p.Key.Cluster, p.Key.Namespace}]) {
 		for i := range w.changes {
-			if c, ok := v.causeOf(&w.changes[i], p, len(others)); ok {
+			if c, ok := v.causeOf(&w.changes[i], p, others); ok {
 				p.Causes = append(p.Causes, c)
 			}
 		}
@@ -54,13 +55,21 @@ func (v *view) explain(p *Problem, all []Problem) {
 }
 
 // begunWith returns the workloads of which a problem began at the same time.
-func (v *view) begunWith(p *Problem, all []Problem) (others []Key) {
-	for i := range all {
-		o := &all[i]
+func begunWith(of int, all []Problem) (others []Key) {
+	p := &all[of]
+	note := func(o *Problem) bool {
+		if o.Onset.Sub(p.Onset).Abs() > sameTime {
+			return false
+		}
 		isOther := o.Key != p.Key && o.Key.Cluster == p.Key.Cluster && o.Class != classNode && p.Class != classNode
-		if isOther && o.Onset.Sub(p.Onset).Abs() <= sameTime && !slices.Contains(others, o.Key) {
+		if isOther && !slices.Contains(others, o.Key) {
 			others = append(others, o.Key)
 		}
+		return true
+	}
+	for i := of - 1; i >= 0 && note(&all[i]); i-- {
+	}
+	for i := of + 1; i < len(all) && note(&all[i]); i++ {
 	}
 	return others
 }
@@ -69,7 +78,7 @@ func (v *view) begunWith(p *Problem, all []Problem) (others []Key) {
 func ownCauses(p *Problem) []Cause {
 	for _, f := range slices.Backward(p.facts) {
 		for i := range own {
-			if own[i].says.MatchString(f.Message) {
+			if slices.Contains(own[i].can, p.Class) && own[i].says.MatchString(f.Message) {
 				c := Change{Kind: own[i].change, Text: own[i].tell(f), At: p.Onset, Key: p.Key, Object: f.Object().String(), Records: []string{f.Record}}
 				return []Cause{{Change: c, Where: "message"}}
 			}
@@ -79,8 +88,11 @@ func ownCauses(p *Problem) []Cause {
 }
 
 // causeOf returns the change as a cause, if it came before, can have this effect, and touches the problem.
-func (v *view) causeOf(c *Change, p *Problem, others int) (cause Cause, ok bool) {
+func (v *view) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok bool) {
 	before := p.Onset.Sub(c.At)
+	if c.Key.Cluster != p.Key.Cluster {
+		return cause, false
+	}
 	late := resolution
 	if c.row != nil {
 		late += c.row.late
@@ -92,13 +104,13 @@ func (v *view) causeOf(c *Change, p *Problem, others int) (cause Cause, ok bool)
 	isOwn := c.Key == p.Key
 	switch {
 	case isOwn && c.row == nil:
-		cause.Where, ok = "workload", v.canOwn(c, p, others)
+		cause.Where, ok = "workload", v.canOwn(c, p, len(others))
 	case c.node != "" && slices.Contains(machines, c.Key.Top.GroupKind()):
 		cause.Where, ok = "node", v.canNode(c, p)
 	case isOwn:
 		cause.Where, ok = "workload", before <= c.row.before && slices.Contains(c.row.can, p.Class) && v.tookPlace(c, p)
 	case c.Key.Namespace == p.Key.Namespace && p.Key.Namespace != "", isGitOps(c):
-		cause.Where, ok = "namespace", v.canOther(c, p)
+		cause.Where, ok = "namespace", !slices.Contains(others, c.Key) && v.canOther(c, p)
 	}
 	return cause, ok
 }
@@ -110,23 +122,32 @@ func first(all []string) string {
 	return all[0]
 }
 
-// canOwn reports whether a rollout, a scaling or the creation of a pod can have caused a problem of its workload.
+// canOwn reports whether a rollout, a scaling or the creation of a pod can have caused a problem of its workload. If
+// several workloads began to fail at once, a rollout whose pods ran is not the cause.
 func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 	w, began := v.workloads[p.Key], p.Onset
-	for _, uid := range p.pods {
-		if pod := w.pods[uid]; pod != nil && pod.Began != 0 {
-			began = earlier(began, timeAt(pod.Began))
-		}
+	pod := w.pods[p.spells[0].fact.Pod] // the one that had the problem first
+	if pod != nil && pod.Began != 0 {
+		began = earlier(began, timeAt(pod.Began))
 	}
 	before := p.Onset.Sub(c.At)
 	isOfRevision := len(p.Revisions) == 0 || len(p.Revisions) == 1 && p.Revisions[0] == c.revision
 	switch c.Kind {
 	case kindRollout:
-		isDone := !c.done.IsZero() && p.Onset.Sub(c.done) > afterDone
-		isShared := others >= 2 && !c.done.IsZero() && c.done.Before(p.Onset)
-		return isOfRevision && !isDone && !isShared && before <= afterRollout+began.Sub(c.At) && p.Onset.Sub(began) <= afterRollout
+		if rollout.IsJob(c.revision) || !isOfRevision || before > afterRollout+began.Sub(c.At) || p.Onset.Sub(began) > afterRollout {
+			return false
+		}
+		after, most := p.Onset.Sub(c.done), afterDone
+		if c.isFirst {
+			most = afterFirst
+		}
+		isLate := after > most || began.After(c.done) && !began.Equal(p.Onset)
+		return c.done.IsZero() || !isLate && (others < 2 || after <= 0)
 	case kindPod:
-		return before <= afterScaling && slices.Contains(p.Pods, nameOf(c.Object)) && slices.Contains(startups, p.Class)
+		hasRun := pod != nil && !w.firstStart(pod.UID).IsZero() && p.Onset.Sub(w.firstStart(pod.UID)) > afterFirst
+		return before <= afterScaling && !hasRun && pod != nil && pod.Name == nameOf(c.Object) && slices.Contains(startups, p.Class)
+	case kindDeletion:
+		return before <= afterScaling && slices.Contains(startups, p.Class) && pod != nil && !began.Before(c.At.Add(-resolution))
 	case kindScaling, kindAutoscaler:
 		if c.To < c.From {
 			return before <= afterOthers && slices.Contains(runtimes, p.Class) && c.To > 0
@@ -145,7 +166,7 @@ func (v *view) canNode(c *Change, p *Problem) bool {
 		return false
 	}
 	if c.Key == p.Key { // The node's own problem: NotReady explains itself only by an earlier change.
-		return c.Kind == "node" && c.At.Before(p.Onset)
+		return c.Kind == kindNode && c.At.Before(p.Onset)
 	}
 	w, ok := v.workloads[p.Key]
 	if !ok {
@@ -161,14 +182,26 @@ func (v *view) canNode(c *Change, p *Problem) bool {
 	return c.row.moves && w.leftAfter(c.node, at.Add(-statusUpdate)) && w.beganAfter(p, c.At.Add(-statusUpdate))
 }
 
+// node returns what is known of a node; nil: nothing.
+func (v *view) node(cluster, name string) *known {
+	return v.workloads[Key{cluster, "", Object{Kind: "node", Name: name}}]
+}
+
 // hadChange reports whether another node had the same change before the problem began.
 func (v *view) hadChange(node string, c *Change, p *Problem) bool {
-	n := v.workloads[Key{c.Key.Cluster, "", Object{Kind: "node", Name: node}}]
+	n := v.node(c.Key.Cluster, node)
 	return n != nil && slices.ContainsFunc(n.changes, func(o Change) bool { return o.row == c.row && !o.At.After(p.Onset.Add(resolution)) })
 }
 
-// leftAfter reports whether a pod of the workload left the node after a time.
+// leftAfter reports whether a pod of the workload left the node after a time. The kubelet of a dead node says nothing:
+// then an eviction shows it.
 func (w *known) leftAfter(node string, at time.Time) bool {
+	for _, c := range w.changes {
+		pod := w.pods[c.pod]
+		if (c.Kind == kindEviction || c.Kind == kindPreemption) && pod != nil && pod.Node == node && !c.At.Before(at) {
+			return true
+		}
+	}
 	for _, pod := range w.pods {
 		if pod.Node == node && pod.Stopped != 0 && !timeAt(pod.Stopped).Before(at) {
 			return true
@@ -189,13 +222,13 @@ func (w *known) beganAfter(p *Problem, at time.Time) bool {
 
 // tookPlace reports whether the pods of the problem began after a pod of the workload was evicted.
 func (v *view) tookPlace(c *Change, p *Problem) bool {
-	if c.Kind != "eviction" && c.Kind != "preemption" {
+	if c.Kind != kindEviction && c.Kind != kindPreemption {
 		return true
 	}
 	return p.Class == classCreate || v.workloads[p.Key].beganAfter(p, c.At.Add(-resolution))
 }
 
-func isGitOps(c *Change) bool { return c.Kind == "gitops" }
+func isGitOps(c *Change) bool { return c.Kind == kindGitOps }
 
 // canOther reports whether what changed elsewhere in the namespace can have caused the problem.
 func (v *view) canOther(c *Change, p *Problem) bool {
@@ -205,8 +238,8 @@ func (v *view) canOther(c *Change, p *Problem) bool {
 		isNamed := c.Key.Top.Name == p.Key.Top.Name || strings.Contains(c.Text, "/"+p.Key.Top.Name)
 		return before <= c.row.before && isNamed && slices.Contains(c.row.can, p.Class)
 	case c.row != nil:
-		return before <= c.row.before && slices.Contains(c.row.can, p.Class) && c.Kind == "volume"
-	case c.Kind == kindPod:
+		return before <= c.row.before && slices.Contains(c.row.can, p.Class) && c.Kind == kindVolume
+	case c.Kind == kindPod, c.isFirst, c.Kind == kindScaling && c.To > c.From:
 		return false
 	}
 	return before <= afterOthers && slices.Contains(runtimes, p.Class)
@@ -214,29 +247,34 @@ func (v *view) canOther(c *Change, p *Problem) bool {
 
 // order puts the likeliest cause first. The creation of a pod counts only without another change of its workload.
 func (p *Problem) order() {
-	hasOwn := slices.ContainsFunc(p.Causes, func(c Cause) bool { return c.Kind != kindPod && c.Where != "namespace" })
-	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool { return c.Kind == kindPod && hasOwn })
+	hasOther := slices.ContainsFunc(p.Causes, func(c Cause) bool { return c.Kind != kindPod })
+	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool { return c.Kind == kindPod && hasOther })
 	slices.SortStableFunc(p.Causes, func(a, b Cause) int {
-		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.Before, b.Before), compareChanges(b.Change, a.Change))
+		return cmp.Or(cmp.Compare(b.weight(p), a.weight(p)), cmp.Compare(a.Before, b.Before), compareChanges(b.Change, a.Change))
 	})
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool {
-		key := c.Kind + c.Key.ID() + c.Text
-		if c.Kind == kindPod {
+		key, most := c.Kind+c.Key.ID()+c.Text, 1
+		switch {
+		case c.Where == "namespace":
+			key, most = c.Where, maxOthers
+		case c.Kind == kindPod, c.Kind == kindDeletion:
 			key = c.Kind
 		}
-		isRepeat := seen[key]
-		seen[key] = true
-		return isRepeat
+		seen[key]++
+		return seen[key] > most
 	})
 	p.Causes = p.Causes[:min(len(p.Causes), maxCauses)]
 }
 
-// weight is how much connects the cause with the problem.
-func (c *Cause) weight() int {
+// weight is how much connects the cause with the problem. A rollout whose pods have run is as likely as what changed
+// elsewhere: then the nearest one counts.
+func (c *Cause) weight(p *Problem) int {
 	switch {
 	case c.Where == "message":
 		return 4
+	case c.Kind == kindRollout && !c.done.IsZero() && p.Onset.Sub(c.done) > afterFirst:
+		return 1
 	case c.Where == "workload" && c.Kind != kindPod:
 		return 3
 	case c.Where == "node":
@@ -251,7 +289,8 @@ func (c *Cause) weight() int {
 func (v *view) lastChange(p *Problem) *Cause {
 	w := v.workloads[p.Key]
 	for _, c := range slices.Backward(w.changes) {
-		if c.Kind != kindPod && !c.At.After(p.Onset) {
+		isItself := slices.Contains(p.Records, first(c.Records))
+		if c.Kind != kindPod && !isItself && !c.At.After(p.Onset) {
 			return &Cause{Change: c, Before: p.Onset.Sub(c.At), Where: "workload"}
 		}
 	}
@@ -307,7 +346,10 @@ func (w *known) scopeOfRevisions(p *Problem) string {
 		if len(p.Revisions) != 1 || rollout.IsJob(p.Revisions[0]) {
 			return ""
 		}
-		return share(affected[p.Revisions[0]], total[p.Revisions[0]])
+		if all := total[p.Revisions[0]]; all > 1 {
+			return share(affected[p.Revisions[0]], all)
+		}
+		return ""
 	}
 	isNew, isOld := affected[newest.Revision], affected[newest.Replaced]
 	switch {

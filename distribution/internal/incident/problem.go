@@ -4,6 +4,7 @@ package incident
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -38,21 +39,27 @@ var classes = map[string]string{
 	"FailedMapVolume": classMount, "FailedScheduling": classSchedule, "FailedCreate": classCreate, rollout.KindCrashed: classCrash,
 	"Unhealthy": classProbe, "Evicted": classEviction, "BackoffLimitExceeded": classJob, "DeadlineExceeded": classJob, "FailedIndexes": classJob,
 	"PodFailurePolicy": classJob, "FailedGetResourceMetric": classScale, "FailedComputeMetricsReplicas": classScale,
-	"FailedGetExternalMetric": classScale, "FailedGetPodsMetric": classScale, "FailedGetObjectMetric": classScale,
+	"NodeNotReady": classNode, "FailedGetExternalMetric": classScale, "FailedGetPodsMetric": classScale, "FailedGetObjectMetric": classScale,
 }
 
 // transient are warnings of controllers that repeat what has failed at once.
 var transient = []string{"FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices", "FailedToCreateEndpoint"}
 
+// broken are states of a node that are a problem, although their Events are no warnings.
+var broken = []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"}
+
 // classOf returns the class of the problem that an Event shows; empty: it shows none.
 func classOf(f *Fact) string {
 	isKill := f.Kind == rollout.KindRestarted && strings.Contains(f.Message, "probe")
+	isNode := f.Object().GroupKind() == "node"
 	switch {
 	case isKill:
 		return classProbe
+	case isNode && slices.Contains(broken, f.Reason):
+		return classNode
 	case !f.IsWarning(), rollout.IsHarmless(f.Reason), slices.Contains(transient, f.Reason):
 		return ""
-	case f.Object().GroupKind() == "node":
+	case isNode:
 		return classNode
 	}
 	return cmp.Or(classes[f.Kind], classOther)
@@ -106,8 +113,9 @@ func (m *Model) Problems(q Query, now time.Time) []Problem {
 	for _, w := range v.workloads {
 		all = append(all, w.problems...)
 	}
+	slices.SortFunc(all, func(a, b Problem) int { return a.Onset.Compare(b.Onset) })
 	for i := range all {
-		v.explain(&all[i], all)
+		v.explain(i, all)
 	}
 	all = slices.DeleteFunc(all, func(p Problem) bool { return !q.admitsProblem(&p, now) })
 	slices.SortFunc(all, compareProblems)
@@ -137,24 +145,37 @@ type view struct {
 	model     *Model
 	now       time.Time
 	workloads map[Key]*known
+	// in has the workloads of a namespace, and those that matter everywhere: nodes, and tools that deploy.
+	in         map[space][]*known
+	everywhere []*known
 }
 
 // known is what is known of a workload at the time of a view.
 type known struct {
 	*workload
+	view     *view
 	now      time.Time
 	pods     map[string]*rollout.PodState
 	rolled   []rollout.Rollout
 	replicas map[string]int
 	progress map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
+	scaled   []scaled           // the oldest first
+	rescaled []*Fact            // what autoscalers set
+	deleted  map[string]bool    // the names of pods that their controller deleted
 	problems []Problem
 	changes  []Change
 }
 
 func (m *Model) look(now time.Time) *view {
-	v := &view{model: m, now: now, workloads: map[Key]*known{}}
+	v := &view{model: m, now: now, workloads: map[Key]*known{}, in: map[space][]*known{}}
 	for key, w := range m.workloads {
-		v.workloads[key] = m.know(w, now)
+		k := m.know(w, now)
+		k.view, v.workloads[key] = v, k
+		if key.Namespace == "" || slices.Contains(gitops, key.Top.GroupKind()) {
+			v.everywhere = append(v.everywhere, k)
+		} else {
+			v.in[w.space()] = append(v.in[w.space()], k)
+		}
 	}
 	for _, w := range v.workloads {
 		w.problems = w.findProblems()
@@ -164,7 +185,7 @@ func (m *Model) look(now time.Time) *view {
 }
 
 func (m *Model) know(w *workload, now time.Time) *known {
-	k := &known{workload: w, now: now, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, progress: map[string][]*Fact{}}
+	k := &known{workload: w, now: now, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, progress: map[string][]*Fact{}, deleted: map[string]bool{}}
 	for _, r := range m.rolled(w) {
 		for _, pod := range r.PodStates(options(now)) {
 			k.pods[pod.UID] = &pod
@@ -178,11 +199,31 @@ func (m *Model) know(w *workload, now time.Time) *known {
 	}
 	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
 	for _, f := range w.facts {
-		if !f.IsWarning() {
-			k.progress[f.subject()] = append(k.progress[f.subject()], f)
+		k.index(f)
+	}
+	slices.SortFunc(k.scaled, func(a, b scaled) int {
+		return cmp.Or(a.fact.Last.Compare(b.fact.Last), cmp.Compare(a.fact.Record, b.fact.Record))
+	})
+	return k
+}
+
+// index notes what answers ask for often.
+func (w *known) index(f *Fact) {
+	if !f.IsWarning() || rowOf(f) != nil {
+		w.progress[f.subject()] = append(w.progress[f.subject()], f)
+	}
+	switch f.Reason {
+	case rollout.ReasonScaled:
+		if s, ok := rollout.ScalingOf(f.Message); ok {
+			w.scaled = append(w.scaled, scaled{s, f})
+		}
+	case "SuccessfulRescale":
+		w.rescaled = append(w.rescaled, f)
+	case "SuccessfulDelete":
+		if _, name := rollout.NamedIn(f.Message); name != "" {
+			w.deleted[name] = true
 		}
 	}
-	return k
 }
 
 // subject is the pod's UID, or the name of another object.
@@ -194,15 +235,57 @@ func (w *known) findProblems() (all []Problem) {
 	for _, s := range w.spells() {
 		groups[s.name()] = append(groups[s.name()], s)
 	}
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		all = append(all, w.problemsOf(groups[name])...)
+	for _, spells := range groups {
+		all = append(all, w.newestProblem(spells))
+	}
+	slices.SortFunc(all, compareProblems)
+	return w.absorbed(all)
+}
+
+// effects are the classes of problems that a problem of another class, of the same container, shows as well: a
+// container that ends fails its probes, and one that cannot be created is also started again and again.
+var effects = map[string][]string{
+	classCrash: {classProbe}, classStart: {classCrash, classProbe}, classImage: {classStart, classCrash, classProbe},
+}
+
+// absorbed returns the problems without those that are an effect of another one at the same time.
+func (w *known) absorbed(all []Problem) []Problem {
+	for _, class := range []string{classImage, classStart, classCrash} {
+		i := slices.IndexFunc(all, func(p Problem) bool { return p.Class == class })
+		for ; i >= 0 && i < len(all); i++ {
+			if all[i].Class != class {
+				continue
+			}
+			spells := all[i].spells
+			isEffect := func(p Problem) bool {
+				return slices.Contains(effects[class], p.Class) && p.Container == all[i].Container && p.overlaps(&all[i])
+			}
+			for _, p := range all {
+				if isEffect(p) {
+					spells = append(spells, p.spells...)
+				}
+			}
+			if len(spells) > len(all[i].spells) {
+				cause := all[i]
+				all = slices.DeleteFunc(all, isEffect)
+				at := slices.IndexFunc(all, func(p Problem) bool { return p.Class == cause.Class && p.Container == cause.Container })
+				all[at] = w.problemOf(class, spells)
+				all[at].Earlier = cause.Earlier
+				i = at
+			}
+		}
 	}
 	return all
 }
 
-// problemsOf returns the newest problem of one kind, with the onsets of the earlier ones. One that goes on in
+// overlaps reports whether two problems were there at about the same time.
+func (p *Problem) overlaps(other *Problem) bool {
+	return !p.Onset.After(other.Last.Add(startTime)) && !other.Onset.After(p.Last.Add(startTime))
+}
+
+// newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One that goes on in
 // other pods after a pause is another one.
-func (w *known) problemsOf(spells []*spell) []Problem {
+func (w *known) newestProblem(spells []*spell) Problem {
 	slices.SortStableFunc(spells, func(a, b *spell) int { return a.onset().Compare(b.onset()) })
 	var groups [][]*spell
 	end := time.Time{}
@@ -216,16 +299,17 @@ func (w *known) problemsOf(spells []*spell) []Problem {
 			end = w.now
 		}
 	}
-	p := w.problemOf(groups[len(groups)-1])
+	p := w.problemOf(spells[0].class, groups[len(groups)-1])
 	for _, earlierOnes := range slices.Backward(groups[:len(groups)-1]) {
 		p.Earlier = append(p.Earlier, earlierOnes[0].onset())
 	}
-	return []Problem{p}
+	return p
 }
 
 // problemOf returns the problem that spells of several pods are.
-func (w *known) problemOf(spells []*spell) Problem {
-	p := Problem{Key: w.key, Class: spells[0].class, Container: spells[0].container, Onset: spells[0].onset()}
+func (w *known) problemOf(class string, spells []*spell) Problem {
+	slices.SortStableFunc(spells, func(a, b *spell) int { return a.onset().Compare(b.onset()) })
+	p := Problem{Key: w.key, Class: class, Container: spells[0].container, Onset: spells[0].onset(), spells: spells}
 	goesOn := slices.ContainsFunc(spells, func(s *spell) bool { return s.over.IsZero() })
 	var shown []occurrence
 	for _, s := range spells {
@@ -270,18 +354,24 @@ func (p *Problem) affect(s *spell, pod *rollout.PodState) {
 	}
 }
 
-// maxRecords bounds the records of an answer.
-const maxRecords = 20
+const (
+	maxRecords = 20  // of an answer
+	maxText    = 100 // bytes of a message in an answer
+)
 
 // tell chooses the message that says most: the newest one that names a cause.
 func (p *Problem) tell() {
 	best := p.facts[0]
 	for _, f := range p.facts {
-		if cmp.Or(cmp.Compare(meaning(f), meaning(best)), f.Last.Compare(best.Last)) >= 0 {
+		isOwn := func(f *Fact) int { return map[bool]int{true: 1}[classOf(f) == p.Class] }
+		if cmp.Or(cmp.Compare(isOwn(f), isOwn(best)), cmp.Compare(meaning(f), meaning(best)), f.Last.Compare(best.Last)) >= 0 {
 			best = f
 		}
 	}
-	p.Reason, p.Message, p.Record = best.Reason, cut(best.Message, 100), best.Record
+	p.Reason, p.Message, p.Record = best.Reason, cut(best.Message, maxText), best.Record
+	if best.Reason == reasonStarted {
+		p.Message = fmt.Sprintf("The container %s started again, and nobody had killed it: it ended by itself", p.Container)
+	}
 	for _, f := range p.facts[max(0, len(p.facts)-maxRecords):] {
 		p.Records = append(p.Records, f.Record)
 	}

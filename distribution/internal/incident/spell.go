@@ -40,8 +40,9 @@ func (w *known) spells() (all []*spell) {
 		slices.SortFunc(occurrences, func(a, b occurrence) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Record, b.Record)) })
 		for _, part := range w.parts(t.class, occurrences) {
 			s := &spell{class: t.class, reason: t.reason, container: t.container, fact: part[0].Fact, occurrences: part}
-			s.over, s.because = w.overOf(s)
-			all = append(all, s)
+			if s.over, s.because = w.overOf(s); !s.wasHarmless() {
+				all = append(all, s)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b *spell) int {
@@ -198,11 +199,26 @@ func (w *known) overAt(s *spell, now time.Time) (over time.Time, because string)
 	return over, ""
 }
 
+// leastFailures is the usual failureThreshold of a probe.
+const leastFailures = 3
+
+// wasHarmless reports whether a probe failed less often than makes a difference, and is over.
+func (s *spell) wasHarmless() bool {
+	count := int64(0)
+	for _, o := range s.occurrences {
+		if count += o.n; o.Kind == rollout.KindRestarted {
+			return false
+		}
+	}
+	return s.class == classProbe && !s.over.IsZero() && count < leastFailures
+}
+
 // quiet returns how long nothing may repeat the spell before it is over. A probe that fails is reported each time
 // at first: three times the longest pause between its reports show that it is over.
 func (s *spell) quiet() time.Duration {
 	most := quietOf(s.class)
-	if s.class != classProbe || len(s.occurrences) > 20 {
+	isKill := func(o occurrence) bool { return o.Kind == rollout.KindRestarted } // Its container has to fail again.
+	if s.class != classProbe || len(s.occurrences) > 20 || slices.ContainsFunc(s.occurrences, isKill) {
 		return most
 	}
 	pause := time.Duration(0)
@@ -257,7 +273,11 @@ func (w *known) recovery(s *spell, now time.Time) (at time.Time, text string) {
 		if !slices.Contains(r.reasons, f.Reason) || s.container != "" && f.Container != s.container {
 			continue
 		}
-		if shown := after(f, s.last()); !shown.IsZero() && (at.IsZero() || shown.Before(at)) {
+		least := s.last()
+		if s.class == classCreate { // Some pods of a batch can be created, and others not.
+			least = least.Add(time.Second)
+		}
+		if shown := after(f, least); !shown.IsZero() && (at.IsZero() || shown.Before(at)) {
 			at = shown
 		}
 	}
@@ -277,14 +297,20 @@ func (w *known) availableAfter(s *spell, now time.Time) (at time.Time) {
 
 // endOfState returns when a state of a node ended.
 func (w *known) endOfState(s *spell, now time.Time) (at time.Time) {
-	for _, row := range causes {
-		if row.reason != s.fact.Reason || row.end == "" {
-			continue
-		}
-		for _, f := range w.progress[s.fact.subject()] {
-			if f.Reason == row.end && !f.Last.Before(s.last()) && !f.Last.After(now) {
-				return f.Last
-			}
+	i := slices.IndexFunc(causes, func(r row) bool { return r.reason == s.fact.Reason && r.end != "" })
+	name := s.fact.Node
+	if s.fact.Pod == "" {
+		name = s.fact.Object().Name
+	} else if pod := w.pods[s.fact.Pod]; pod != nil {
+		name = pod.Node
+	}
+	node := w.view.node(w.key.Cluster, name)
+	if i < 0 || node == nil {
+		return at
+	}
+	for _, f := range node.progress["node/"+name] {
+		if f.Reason == causes[i].end && !f.Last.Before(s.last()) && !f.Last.After(now) {
+			return f.Last
 		}
 	}
 	return at
