@@ -19,6 +19,7 @@ const (
 	workloadsShown = 50
 	valuesShown    = 100
 	changesShown   = 50
+	messageShown   = 120 // characters, in the list of workloads
 )
 
 // page is the content of the page.
@@ -87,6 +88,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
 	"between": func(from, until time.Time) string { return duration(until.Sub(from)) },
 	"before":  func(c linked) string { return before(c.SecondsBefore) },
+	"short":   short,
 	"offered": func() []int { return minutesOffered },
 }).ParseFS(files, "page.html.tmpl"))
 
@@ -171,6 +173,14 @@ func selections(values incident.Values, f filter) (all []selection) {
 	add("type", "Type", f.Type, values.Types)
 	add("manifest", "Tilt manifest", f.Manifest, values.Manifests)
 	return all
+}
+
+// short returns the beginning of a message.
+func short(message string) string {
+	if letters := []rune(message); len(letters) > messageShown {
+		return string(letters[:messageShown]) + "…"
+	}
+	return message
 }
 
 // before says how long before a problem its cause was.

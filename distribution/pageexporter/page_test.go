@@ -150,15 +150,15 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	assert.Contains(t, limits[2], "7 records came while the page was busy")
 
 	greedy := plog.NewLogs()
-	for i := range 20_000 { // more than 32 MiB
-		h := happening{at: 300, object: fmt.Sprint("ConfigMap/c", i), reason: "Odd", message: strings.Repeat("x", 1024), warning: true, namespace: "greedy"}
+	for i := range 30_000 { // more than 32 MiB
+		h := happening{at: 300, object: fmt.Sprint("ConfigMap/c", i), reason: "Odd", message: strings.Repeat("x", 1024), namespace: "greedy"}
 		h.logs(t).ResourceLogs().MoveAndAppendTo(greedy.ResourceLogs())
 	}
 	b.add(greedy)
-	html2 := render(t, b, "")
-	assert.Regexp(t, `\d+ workloads were dropped \(the longest quiet first\)`, html2)
-	assert.Contains(t, html2, "checkout", "a namespace does not displace another one")
-	assert.NotContains(t, render(t, b, "namespace=shop"), "dropped", "nothing of this one was")
+	crowded := render(t, b, "")
+	assert.Regexp(t, `\d+ workloads were dropped \(the longest quiet first\)`, texts(crowded, "p")[1])
+	assert.Contains(t, texts(crowded, "h3"), "deployment checkout", "a namespace does not displace another one")
+	assert.NotContains(t, texts(render(t, b, "namespace=shop"), "p")[1], "dropped", "nothing of this one was")
 }
 
 // TestExtremeTimesAndCounts: anybody may write any time and count into an Event.
