@@ -151,6 +151,9 @@ func (s *span) Kind() string {
 
 // Label returns the name of what the span is about.
 func (s *span) Label() string {
+	if revision, ok := s.Attributes["k8s.rollout.revision"].(string); ok && s.Kind() == "rollout" {
+		return revision
+	}
 	_, name, _ := strings.Cut(s.Name, " ")
 	return name
 }
