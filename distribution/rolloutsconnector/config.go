@@ -16,11 +16,11 @@ type Config struct {
 	// delivered, as incomplete.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
 
-	// SettleTime is how long a rollout waits for news after everything that was planned has started.
+	// SettleTime is how long a part of a trace waits for news after it is over.
 	SettleTime time.Duration `mapstructure:"settle_time"`
 
-	// MaxRollouts is how many revisions the connector knows at most. Beyond it, it forgets the one
-	// that had no news for the longest time, one that was delivered first.
+	// MaxRollouts bounds the memory: 64 KiB for each. Beyond it, the connector forgets revisions of the namespace
+	// that takes the most: first one that was delivered, and had no news for the longest time.
 	MaxRollouts int `mapstructure:"max_rollouts"`
 
 	// Stamp writes trace ids into records, in the connector's output of logs.

@@ -5,8 +5,6 @@ package rolloutsconnector
 import (
 	"cmp"
 	"context"
-	"hash/fnv"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,380 +20,242 @@ import (
 )
 
 const (
-	// interval is how often the loop looks for rollouts that ended.
+	// interval is how often the loop looks for parts that are final.
 	interval = time.Second
-	// maxBackoff is how long the loop waits at most after the pipeline rejected spans.
+	// maxBackoff is how long a rollout waits at most after the pipeline rejected its spans.
 	maxBackoff = 30 * time.Second
+	// patience is how long the pipeline may reject the spans of a rollout. Then they are dropped.
+	patience = time.Hour
+	// deliveryTimeout is how long the pipeline may take for a request.
+	deliveryTimeout = time.Minute
 	// maxRequest bounds a request, in bytes of OTLP. Most backends accept 4 MiB.
 	maxRequest = 2 << 20
 )
 
-// delivery is what the pipeline is to get of one revision.
+// delivery is some parts of one revision, in at most one request.
 type delivery struct {
 	key      rollout.Key
-	requests []ptrace.Traces
-	sent     map[string]uint64 // hashes of the parts in the requests
-	replaced map[string]uint64 // the parts of which the pipeline has another version, with uncertain as their hash
-	news     int64             // the last news that it contains
-	at       time.Time         // when it was prepared
-	complete bool
-	settled  bool
-	// uncertain reports that a container has started so late that it is not known whether it goes on.
-	uncertain bool
-	size      int // of the requests, in bytes
+	revision *rollout.Revision
+	parts    []rollout.Part
+	size     int // in bytes of OTLP
 }
 
-// deliverUntil delivers the rollouts that have ended, until ctx ends.
+// deliverUntil delivers the parts that are final, until ctx ends.
 func (t *tracker) deliverUntil(ctx context.Context) {
-	backoff := interval
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(backoff):
-		}
-		if t.deliverDue(ctx) {
-			backoff = interval
-		} else {
-			backoff = min(2*backoff, maxBackoff)
+		case <-time.After(interval):
+			t.deliver(ctx, false)
 		}
 	}
 }
 
-// deliverDue reports whether the pipeline accepted everything.
-func (t *tracker) deliverDue(ctx context.Context) bool {
-	return t.deliverAll(ctx, t.crowding(), true) && t.deliverAll(ctx, t.due(time.Now()), false)
-}
-
-// deliverRest delivers all rollouts, also those that have not ended.
-func (t *tracker) deliverRest(ctx context.Context) {
-	t.deliverAll(ctx, t.due(time.Now().Add(t.config.IdleTimeout)), true)
-}
-
-// deliverAll delivers several rollouts in as few requests as possible: a request costs more than the
-// spans of a small rollout.
-func (t *tracker) deliverAll(ctx context.Context, keys []rollout.Key, early bool) bool {
-	delivered := &rollout.Model{}
-	defer t.saveDelivered(ctx, delivered)
-	var group []*delivery
+// deliver delivers the parts that are final, or all. It puts several rollouts into one request: a request costs more
+// than the spans of a small rollout.
+func (t *tracker) deliver(ctx context.Context, all bool) {
+	copies := map[string]*rollout.Workload{}
+	var group []delivery
 	size := 0
-	for _, key := range keys {
-		d := t.prepare(key, early)
-		if d == nil {
-			continue
+	for _, key := range t.due(all) {
+		if copies[key.Workload] == nil {
+			copies[key.Workload] = t.copyOf(key.Workload)
 		}
-		if size+d.size > maxRequest {
-			if !t.deliver(ctx, group, delivered) {
-				return false
+		for _, d := range t.prepare(key, copies[key.Workload], all) {
+			if size+d.size > maxRequest {
+				t.send(ctx, group)
+				group, size = nil, 0
 			}
-			group, size = nil, 0
-		}
-		group, size = append(group, d), size+d.size
-	}
-	return t.deliver(ctx, group, delivered)
-}
-
-// saveDelivered saves what was delivered. If it cannot, a restart delivers the same spans again.
-func (t *tracker) saveDelivered(ctx context.Context, delivered *rollout.Model) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for workload, w := range delivered.Workloads {
-		for revision, r := range w.Revisions {
-			// News that came since then are saved already.
-			_, known := t.model.Revision(rollout.Key{Workload: workload, Revision: revision})
-			r.Closed = known != nil && known.Closed
+			group, size = append(group, d), size+d.size
 		}
 	}
-	if err := t.saveMarks(ctx, delivered); err != nil {
-		t.settings.Logger.Warn("Cannot save that spans were delivered; a restart would deliver them again", zap.Error(err))
-	}
-}
-
-// saveMarks saves what is known of the versions that a backend has.
-func (t *tracker) saveMarks(ctx context.Context, marks *rollout.Model) error {
-	if t.saved == nil || len(marks.Workloads) == 0 {
-		return nil
-	}
-	return t.saved.append(ctx, time.Unix(0, 0), marks)
+	t.send(ctx, group)
 }
 
 // due returns the revisions to look at, in a fixed order.
-func (t *tracker) due(now time.Time) (keys []rollout.Key) {
+func (t *tracker) due(all bool) (keys []rollout.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key, w := range t.open {
-		if !w.next.After(now) {
+	now := time.Now()
+	for key, l := range t.open {
+		if all || !l.at.After(now) {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, func(a, b rollout.Key) int {
+		return cmp.Or(strings.Compare(a.Workload, b.Workload), strings.Compare(a.Revision, b.Revision))
+	})
 	return keys
 }
 
-func compareKeys(a, b rollout.Key) int {
-	return cmp.Or(strings.Compare(a.Workload, b.Workload), strings.Compare(a.Revision, b.Revision))
-}
-
-// crowding returns the open revisions that the connector would soon forget, because there are so many
-// others. A container that crashes has no news for a long time, so it would be forgotten first, again
-// and again, and never delivered. Room is left for those that come until the loop looks again: hundreds.
-func (t *tracker) crowding() []rollout.Key {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	undelivered := t.undelivered()
-	if undelivered <= t.config.MaxRollouts*3/4 {
+// prepare returns the parts of a revision that are final, and were not delivered. It notes when to look again.
+func (t *tracker) prepare(key rollout.Key, w *rollout.Workload, all bool) []delivery {
+	if w == nil || w.Revisions[key.Revision] == nil {
+		t.close(key, nil)
 		return nil
 	}
-	keys := slices.SortedFunc(maps.Keys(t.open), func(a, b rollout.Key) int {
-		if once := rollout.CanLiveOnce(a.Revision); once != rollout.CanLiveOnce(b.Revision) {
-			return map[bool]int{true: -1, false: 1}[once]
+	r, now := w.Revisions[key.Revision], time.Now()
+	var final []rollout.Part
+	var next time.Time
+	for _, part := range w.Spans(key.Revision, rollout.Options{Idle: t.config.IdleTimeout, Settle: t.config.SettleTime, Now: now}) {
+		at := time.Unix(0, max(part.News, t.started.UnixNano())).Add(part.Wait)
+		switch {
+		case r.Sent[part.Key] || t.wasSent(key, part.Key):
+		case all || !at.After(now):
+			final = append(final, part)
+		case next.IsZero() || at.Before(next):
+			next = at
 		}
-		return cmp.Or(cmp.Compare(t.newsOf(a), t.newsOf(b)), compareKeys(a, b))
-	})
-	keys = slices.DeleteFunc(keys, func(key rollout.Key) bool { return t.open[key].again })
-	return keys[:undelivered-t.config.MaxRollouts/2]
+	}
+	if len(final) == 0 && next.IsZero() {
+		t.close(key, r)
+		return nil
+	}
+	t.lookAt(key, next, now)
+	return cut(key, r, final, t.settings.BuildInfo.Version)
 }
 
-func (t *tracker) newsOf(key rollout.Key) int64 {
-	_, r := t.model.Revision(key)
-	return r.News
+func (t *tracker) wasSent(key rollout.Key, part string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.former[partOf{key, part}]
 }
 
-// prepare returns what is to be delivered; nil: the rollout has not ended. Early, it does not wait for
-// that.
-func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
+// lookAt notes when to look at a revision again: soon, if no part waits, to close it.
+func (t *tracker) lookAt(key rollout.Key, next, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l, ok := t.open[key]; ok {
+		if l.at = next; next.IsZero() {
+			l.at = now.Add(interval)
+		}
+		t.open[key] = l
+	}
+}
+
+// close notes that nothing is left to deliver of a revision, unless it has had news since it was copied.
+func (t *tracker) close(key rollout.Key, copied *rollout.Revision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w, r := t.model.Revision(key)
-	if r == nil {
-		delete(t.open, key)
-		return nil
-	}
-	now := time.Now()
-	result := w.Spans(key.Revision, rollout.Options{Idle: t.config.IdleTimeout, Now: now})
-	waits := t.open[key]
-	if end := t.endOf(r, result, waits); !early && end.After(now) {
-		waits.next = end
-		t.open[key] = waits
-		return nil
-	}
-	d := &delivery{key: key, sent: map[string]uint64{}, replaced: map[string]uint64{}, news: r.News, at: now, complete: result.Complete, settled: result.Settled}
-	d.uncertain = !early && result.Complete && !result.Settled && waits.started.Add(t.config.IdleTimeout).After(now)
-	if t.traces != nil {
-		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
-	}
-	return d
-}
-
-// endOf returns when the rollouts of a revision end, if there are no more news.
-func (t *tracker) endOf(r *rollout.Revision, result rollout.Result, waits waiting) time.Time {
-	end := latest(time.Unix(0, r.News), t.started)
 	switch {
-	case result.Settled:
-		end = end.Add(t.settleTime(r, result.Parts))
-	case result.Complete: // A container that has started again can end again.
-		end = latest(end, waits.started).Add(t.config.IdleTimeout)
-	case waits.again:
-		return t.quiet(waits)
+	case r == nil:
+		delete(t.open, key)
+	case copied != nil && r.News == copied.News:
+		r.Closed = true
+		delete(t.open, key)
+		t.saved.append(w.Mark(key))
 	default:
-		end = end.Add(t.config.IdleTimeout)
+		t.open[key] = look{at: time.Now().Add(interval)}
 	}
-	if waits.again {
-		return end
-	}
-	return earliest(end, waits.most)
 }
 
-// settleTime returns how long a rollout that is settled waits for news. It can take a while until it is
-// known which rollout ended a pod.
-func (t *tracker) settleTime(r *rollout.Revision, parts []rollout.Part) time.Duration {
-	wait := t.config.SettleTime
+// cut returns the parts in requests.
+func cut(key rollout.Key, r *rollout.Revision, parts []rollout.Part, version string) (all []delivery) {
+	size := func(some ...rollout.Part) int {
+		return (&ptrace.ProtoMarshaler{}).TracesSize(r.Write(some, metadata.ScopeName, version))
+	}
+	resource := size()
 	for _, part := range parts {
-		if _, sent := r.Sent[part.Key]; part.IsStop() && !sent {
-			wait = max(wait, min(rollout.StopWindow, t.config.IdleTimeout))
+		bytes, last := size(part), len(all)-1
+		if last < 0 || all[last].size+bytes > maxRequest {
+			all, last = append(all, delivery{key: key, revision: r, size: resource}), last+1
 		}
+		all[last].parts, all[last].size = append(all[last].parts, part), all[last].size+bytes-resource
 	}
-	return wait
+	return all
 }
 
-// quiet returns when no more records are expected of a revision that was delivered. A kubelet writes one
-// about a container that crashes forever every five minutes: this is no reason to deliver it each time.
-func (t *tracker) quiet(waits waiting) time.Time { return waits.changed.Add(2 * t.config.IdleTimeout) }
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-// pack puts the parts that have changed into requests.
-func (d *delivery) pack(r *rollout.Revision, parts []rollout.Part, version string) {
-	resource := encode(r.Write(nil, metadata.ScopeName, version))
-	var request ptrace.SpanSlice
-	size := maxRequest // of the request; the first part begins one
-	for _, part := range parts {
-		// Without the resource, which is the same for all parts.
-		written := (&rollout.Revision{}).Write([]rollout.Part{part}, metadata.ScopeName, version)
-		encoded := encode(written)
-		sum := fingerprint(resource, encoded)
-		known, sent := r.Sent[part.Key]
-		if sent && known == sum {
-			continue
-		}
-		if sent && known != uncertain {
-			d.replaced[part.Key] = uncertain
-		}
-		if size+len(encoded) > maxRequest {
-			d.requests = append(d.requests, r.Write(nil, metadata.ScopeName, version))
-			request, size = spansIn(d.requests[len(d.requests)-1]), len(resource)
-			d.size += size
-		}
-		spansIn(written).MoveAndAppendTo(request)
-		size, d.size = size+len(encoded), d.size+len(encoded)
-		d.sent[part.Key] = sum
-	}
-}
-
-// spansIn returns the spans of what Write returned.
-func spansIn(traces ptrace.Traces) ptrace.SpanSlice {
-	return traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
-}
-
-func encode(traces ptrace.Traces) []byte {
-	encoded, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
-	if err != nil {
-		return nil // It never fails for what Write returns.
-	}
-	return encoded
-}
-
-func fingerprint(parts ...[]byte) uint64 {
-	hash := fnv.New64a()
-	for _, part := range parts {
-		_, _ = hash.Write(part) // A hash returns no error.
-	}
-	return hash.Sum64()
-}
-
-// uncertain is the hash of a part of which it is not known which version the backend has.
-const uncertain = 0
-
-// withMarks returns the deliveries that can go on. Those that replace spans in the backend are marked before: without
-// that, a process that is killed before it has saved what it delivered would not deliver the version before again.
-// If the storage does not work, they wait.
-func (t *tracker) withMarks(ctx context.Context, group []*delivery) []*delivery {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	marks := &rollout.Model{}
-	for _, d := range group {
-		if w, r := t.model.Revision(d.key); r != nil && len(d.replaced) > 0 {
-			marks.Join(w.Mark(d.key, d.replaced))
-		}
-	}
-	if err := t.saveMarks(ctx, marks); err != nil {
-		t.settings.Logger.Warn("Cannot save that spans are about to be replaced; retrying", zap.Error(err))
-		return slices.DeleteFunc(group, func(d *delivery) bool { return len(d.replaced) > 0 })
-	}
-	t.model.Join(marks)
-	return group
-}
-
-// deliver reports whether the pipeline accepted the spans, or rejected them permanently. Those that it does not
-// accept are delivered again later, with the same ids.
-func (t *tracker) deliver(ctx context.Context, group []*delivery, delivered *rollout.Model) bool {
-	all := len(group)
-	group = t.withMarks(ctx, group)
-	for _, request := range requestsOf(group) {
-		spans := int64(request.SpanCount())
-		err := t.traces.ConsumeTraces(ctx, request)
-		switch {
-		case err == nil:
-			t.telemetry.KubeRolloutsSpans.Add(ctx, spans, metric.WithAttributes(t.of))
-		case consumererror.IsPermanent(err) && len(group) > 1:
-			return t.deliverEach(ctx, group, delivered)
-		case consumererror.IsPermanent(err):
-			t.telemetry.KubeRolloutsSpansDropped.Add(ctx, spans, metric.WithAttributes(t.of))
-			t.settings.Logger.Error("The pipeline rejected spans of a rollout permanently; they are dropped", zap.Error(err))
-		default:
-			t.settings.Logger.Warn("The pipeline rejected spans of rollouts; retrying", zap.Error(err))
-			return false
-		}
-	}
-	for _, d := range group {
-		t.finish(ctx, d, delivered)
-	}
-	return len(group) == all
-}
-
-// requestsOf returns one request with all that is to be delivered of several rollouts, or the requests of
-// a single one, which can be large.
-func requestsOf(group []*delivery) []ptrace.Traces {
+// send sends deliveries in one request. If the pipeline rejects it, each gets one of its own, so that one rollout does not
+// hold up the others. A pipeline that hangs, or that ends, gets them later.
+func (t *tracker) send(ctx context.Context, group []delivery) {
 	if len(group) == 0 {
-		return nil
-	}
-	if len(group) == 1 {
-		return group[0].requests
-	}
-	together := ptrace.NewTraces()
-	for _, d := range group {
-		for _, request := range d.requests {
-			request.ResourceSpans().MoveAndAppendTo(together.ResourceSpans())
-		}
-	}
-	if together.ResourceSpans().Len() == 0 {
-		return nil // Nothing has changed since the last delivery.
-	}
-	return []ptrace.Traces{together}
-}
-
-// deliverEach delivers rollouts one by one, so that what the pipeline rejects of one does not drop the
-// others.
-func (t *tracker) deliverEach(ctx context.Context, group []*delivery, delivered *rollout.Model) bool {
-	for _, d := range group {
-		again := t.prepare(d.key, true)
-		if again != nil && !t.deliver(ctx, []*delivery{again}, delivered) {
-			return false
-		}
-	}
-	return true
-}
-
-// finish notes what was delivered, also in the model that is saved. A revision that had news in the
-// meantime, or can still fail without news, stays open. Others wait until no more records come.
-func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Model) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w, r := t.model.Revision(d.key)
-	if r == nil {
 		return
 	}
-	r.MarkSent(d.sent)
-	waits := t.open[d.key]
-	waits.again, waits.next = true, d.at.Add(t.config.IdleTimeout)
-	t.open[d.key] = waits
-	switch r.Closed = r.News == d.news && !d.uncertain; {
-	case !r.Closed:
-		t.wait(d.key, time.Now())
-	case d.settled && !waits.changed.After(d.at), !t.quiet(waits).After(d.at):
-		delete(t.open, d.key)
+	request := ptrace.NewTraces()
+	for _, d := range group {
+		d.revision.Write(d.parts, metadata.ScopeName, t.settings.BuildInfo.Version).ResourceSpans().MoveAndAppendTo(request.ResourceSpans())
 	}
-	if len(d.requests) > 0 {
-		t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("outcome", d.outcome())))
+	spans := int64(request.SpanCount())
+	sending, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	err := t.consume(sending, request)
+	switch {
+	case err == nil:
+		t.telemetry.KubeRolloutsSpans.Add(ctx, spans, metric.WithAttributes(t.own))
+		t.accepted(ctx, group)
+	case len(group) > 1 && sending.Err() == nil:
+		for _, d := range group {
+			t.send(ctx, []delivery{d})
+		}
+	case consumererror.IsPermanent(err) && sending.Err() == nil:
+		t.drop(ctx, group[0], spans, err)
+	default:
+		for _, d := range group {
+			t.rejected(ctx, d, err)
+		}
 	}
-	delivered.Join(w.Mark(d.key, d.sent))
 }
 
-func (d *delivery) outcome() string {
-	if d.complete {
-		return "complete"
+func (t *tracker) consume(ctx context.Context, request ptrace.Traces) error {
+	if t.traces == nil {
+		return nil
 	}
-	return "incomplete"
+	return t.traces.ConsumeTraces(ctx, request)
+}
+
+// accepted notes that parts were delivered.
+func (t *tracker) accepted(ctx context.Context, group []delivery) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range group {
+		w, r := t.model.Revision(d.key)
+		if r == nil {
+			continue
+		}
+		for _, part := range d.parts {
+			r.MarkSent(part.Key)
+			if part.Outcome != "" {
+				t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("outcome", part.Outcome)))
+			}
+		}
+		if l, ok := t.open[d.key]; ok {
+			l.backoff, l.rejected = 0, time.Time{}
+			t.open[d.key] = l
+		}
+		t.saved.append(w.Mark(d.key))
+	}
+}
+
+// rejected makes a rollout wait, and drops its spans after a while.
+func (t *tracker) rejected(ctx context.Context, d delivery, err error) {
+	t.mu.Lock()
+	l, now := t.open[d.key], time.Now()
+	if l.rejected.IsZero() {
+		l.rejected = now
+	}
+	l.backoff = min(max(2*l.backoff, 2*interval), maxBackoff)
+	l.at = now.Add(l.backoff)
+	t.open[d.key] = l
+	t.mu.Unlock()
+	if now.Sub(l.rejected) > patience {
+		t.drop(ctx, d, int64(d.revision.Write(d.parts, "", "").SpanCount()), err)
+		return
+	}
+	t.settings.Logger.Warn("The pipeline rejected spans of rollouts; retrying", zap.String("revision", d.key.Revision), zap.Error(err))
+}
+
+// drop gives parts up.
+func (t *tracker) drop(ctx context.Context, d delivery, spans int64, err error) {
+	t.telemetry.KubeRolloutsSpansDropped.Add(ctx, spans, metric.WithAttributes(t.own))
+	t.settings.Logger.Error("The pipeline rejected spans of a rollout; they are dropped", zap.String("revision", d.key.Revision), zap.Error(err))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w, r := t.model.Revision(d.key); r != nil {
+		for _, part := range d.parts {
+			r.MarkSent(part.Key)
+		}
+		t.saved.append(w.Mark(d.key))
+	}
 }

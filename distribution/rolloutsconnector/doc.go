@@ -6,7 +6,6 @@
 // kube_events receiver into traces: one for each rollout of a workload, with spans for its pods and
 // for what they waited for.
 //
-// A record is read into a small model (internal/rollout), the model is saved if there is storage
-// (internal/journal), and then the record is acknowledged. A loop delivers the spans of a revision
-// when they are complete, or when there was no news for idle_timeout.
+// A record is read into a small model (internal/rollout). One loop saves it, if there is storage (internal/journal). Another one
+// delivers each part of a trace once, when it is final. No record waits for either.
 package rolloutsconnector

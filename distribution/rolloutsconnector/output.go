@@ -39,14 +39,15 @@ func (o *output) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: o.logs != nil}
 }
 
-// ConsumeLogs returns when what the records say is saved, and stamped records are delivered. Both outputs
-// get the same records, so that of traces leaves them to that of logs.
+// ConsumeLogs never fails because of rollouts. Both outputs get the same records, so that of traces leaves them to that of
+// logs.
 func (o *output) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	if o.logs == nil && o.tracker.stamps {
 		return nil
 	}
-	if err := o.tracker.take(ctx, logs); err != nil || o.logs == nil {
-		return err
+	o.tracker.take(ctx, logs)
+	if o.logs == nil {
+		return nil
 	}
 	o.tracker.stamp(logs)
 	return o.logs.ConsumeLogs(ctx, logs)

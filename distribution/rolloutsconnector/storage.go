@@ -5,80 +5,161 @@ package rolloutsconnector
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 	"github.com/kubeevents/kubeeventsreceiver/internal/journal"
 )
 
-// entry is what the journal keeps: what a request said, what was delivered, or a part of a snapshot.
-type entry struct {
-	At    int64          `json:"t,omitempty"` // when the process had the news; 0: each revision has its own time
-	Model *rollout.Model `json:"m"`
-}
+const (
+	// storageTimeout is how long a request to the storage may take.
+	storageTimeout = 10 * time.Second
+	// maxUnsaved bounds what waits for the storage, in bytes. If it is more, a snapshot of everything replaces it.
+	maxUnsaved = 8 << 20
+)
 
-// saved is the tracker's state in a storage extension.
+// saved is the model in a storage extension. It is written in the background: nobody waits for it.
 type saved struct {
 	client  storage.Client
 	journal *journal.Journal
+	logger  *zap.Logger
+	failed  func()                                 // counts an error
+	each    func(func(*rollout.Model) error) error // calls a function with all parts of the model
+
+	mu      sync.Mutex // guards the following
+	unsaved *rollout.Model
+	behind  bool // something is not saved, and not in unsaved
+	wake    chan struct{}
 }
 
-// openStorage reads what was saved, and calls add with each entry.
-func openStorage(ctx context.Context, host component.Host, id component.ID, of component.ID, add func(entry)) (*saved, error) {
+// open reads what was saved, and calls add with it. An entry that cannot be read costs only this entry.
+func (s *saved) open(ctx context.Context, host component.Host, id, own component.ID, add func(*rollout.Model)) error {
 	extension, ok := host.GetExtensions()[id]
 	if !ok {
-		return nil, fmt.Errorf("storage: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove storage", id)
+		return fmt.Errorf("storage: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove storage", id)
 	}
 	from, ok := extension.(storage.Extension)
 	if !ok {
-		return nil, fmt.Errorf("storage: %q is not a storage extension; name one, such as file_storage", id)
+		return fmt.Errorf("storage: %q is not a storage extension; name one, such as file_storage", id)
 	}
-	client, err := from.GetClient(ctx, component.KindConnector, of, "")
-	if err != nil {
-		return nil, fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, and give each Collector its own", id, err)
+	var err error
+	if s.client, err = from.GetClient(ctx, component.KindConnector, own, ""); err != nil {
+		return fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, and give each Collector its own", id, err)
 	}
-	j, err := journal.Open(ctx, client, func(value []byte) error {
-		var e entry
-		if err := json.Unmarshal(value, &e); err != nil || e.Model == nil {
-			return fmt.Errorf("it cannot be read: %w", err)
+	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
+	defer cancel()
+	s.journal, err = journal.Open(ctx, s.client, func(value []byte) error {
+		m := &rollout.Model{}
+		if err := json.Unmarshal(value, m); err != nil {
+			s.logger.Error("An entry of the stored rollouts cannot be read; its part of the traces is lost", zap.Error(err))
+			return nil
 		}
-		add(e)
+		add(m)
 		return nil
 	})
-	if err != nil {
-		_ = client.Close(ctx) // The first error says more.
-		return nil, fmt.Errorf("storage: %q has content that cannot be read: %w; remove the file of %q", id, err, of)
+	if errors.Is(err, journal.ErrCorrupt) {
+		s.logger.Error("The stored rollouts cannot be read; starting without them", zap.Error(err))
+		s.journal, _, err = journal.SetAside(ctx, s.client)
 	}
-	return &saved{client: client, journal: j}, nil
+	if err != nil {
+		s.logger.Error("The storage does not answer; rollouts are not saved", zap.Error(err))
+		s.journal = nil
+		s.failed()
+	}
+	return nil
 }
 
-// append saves an entry.
-func (s *saved) append(ctx context.Context, at time.Time, m *rollout.Model) error {
-	content, err := json.Marshal(entry{At: at.UnixNano(), Model: m})
-	if err != nil {
-		return err
+// append saves what a model says, soon.
+func (s *saved) append(m *rollout.Model) {
+	if s == nil || s.journal == nil {
+		return
 	}
-	return s.journal.Append(ctx, content)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.behind {
+		s.unsaved.Join(m)
+		if s.unsaved.Size() > maxUnsaved {
+			s.unsaved, s.behind = &rollout.Model{}, true
+		}
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
 }
 
-// compact replaces the entries by a snapshot, if they have become larger than it.
-func (s *saved) compact(ctx context.Context, m *rollout.Model) error {
-	if !s.journal.WantsSnapshot() {
-		return nil
+// run saves until ctx ends, and then once more.
+func (s *saved) run(ctx context.Context) {
+	if s.journal == nil {
+		return
 	}
-	var chunks [][]byte
-	for key, w := range m.Workloads {
-		chunk, err := json.Marshal(entry{Model: &rollout.Model{Workloads: map[string]*rollout.Workload{key: w}}})
+	backoff := interval
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		}
+		if s.save(context.WithoutCancel(ctx)) {
+			backoff = interval
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff):
+			s.append(&rollout.Model{})
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// save reports whether everything is saved. What is not is tried again.
+func (s *saved) save(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
+	defer cancel()
+	s.mu.Lock()
+	unsaved, behind := s.unsaved, s.behind
+	s.unsaved, s.behind = &rollout.Model{}, false
+	s.mu.Unlock()
+	err := s.write(ctx, unsaved, behind)
+	if err == nil {
+		return true
+	}
+	s.failed()
+	s.logger.Warn("Cannot save rollouts; retrying. A restart would lose a part of the traces", zap.Error(err))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unsaved.Join(s.unsaved)
+	s.unsaved, s.behind = unsaved, s.behind || behind
+	return false
+}
+
+func (s *saved) write(ctx context.Context, unsaved *rollout.Model, behind bool) error {
+	if len(unsaved.Workloads) > 0 && !behind {
+		content, err := json.Marshal(unsaved)
 		if err != nil {
 			return err
 		}
+		if err := s.journal.Append(ctx, content); err != nil {
+			return err
+		}
+	}
+	if !behind && !s.journal.WantsSnapshot() {
+		return nil
+	}
+	var chunks [][]byte
+	if err := s.each(func(m *rollout.Model) error {
+		chunk, err := json.Marshal(m)
 		chunks = append(chunks, chunk)
+		return err
+	}); err != nil {
+		return err
 	}
 	return s.journal.Snapshot(ctx, chunks)
 }
-
-func (s *saved) close(ctx context.Context) error { return s.client.Close(ctx) }

@@ -4,7 +4,8 @@ package rolloutsconnector
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,12 +21,21 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
 )
 
+const (
+	// bytesPerRollout times max_rollouts bounds the memory.
+	bytesPerRollout = 64 << 10
+	// maxFormer is how many parts that were delivered the tracker remembers of revisions that it has forgotten.
+	maxFormer = 100_000
+	// shutdownTimeout is how long the end waits for the pipeline and the storage.
+	shutdownTimeout = 10 * time.Second
+)
+
 // tracker follows the rollouts of one configured connector.
 type tracker struct {
 	config    *Config
 	settings  connector.Settings
 	telemetry *metadata.TelemetryBuilder
-	of        attribute.KeyValue // the attribute of all metrics
+	own       attribute.KeyValue // the attribute of all metrics
 	traces    consumer.Traces    // nil: no pipeline wants spans
 	stamps    bool               // there is an output of logs
 	outputs   int                // that use the tracker; see instances
@@ -33,39 +43,30 @@ type tracker struct {
 	once     sync.Once
 	startErr error
 	stop     context.CancelFunc // nil: it was not started
-	loop     sync.WaitGroup
+	loops    sync.WaitGroup
+	saved    *saved    // nil: there is no storage
+	started  time.Time // no rollout ends before it had its time since then
 
-	mu      sync.Mutex
-	model   *rollout.Model
-	lacks   rollout.Lacks
-	saved   *saved    // nil: there is no storage
-	room    int       // how many revisions and pods fit, at least, before something must be forgotten
-	started time.Time // no rollout ends before it had idle_timeout since then
-	// open has the revisions that are not delivered yet.
-	open map[rollout.Key]waiting
+	mu    sync.Mutex // guards the following; it is never held while something waits
+	model *rollout.Model
+	lacks rollout.Lacks
+	open  map[rollout.Key]look // the revisions that have parts to deliver
+	// former has the parts that were delivered of revisions that are forgotten: a late record does not repeat them.
+	former map[partOf]bool
+	oldest []partOf // of former, in the order in which they are forgotten
 }
 
-// waiting is how long a revision waits for its delivery.
-type waiting struct {
-	next    time.Time // when to look at it
-	most    time.Time // when to deliver it, even if there are news all the time
-	started time.Time // when a container last started
-	changed time.Time // when the last record came, also one that is no news
-	// again reports that it was delivered. It is delivered once more if it has changed, and if it is
-	// complete or no more records come.
-	again bool
+// look is when to look at a revision.
+type look struct {
+	at       time.Time
+	backoff  time.Duration // of the last rejection
+	rejected time.Time     // when the pipeline first rejected its spans; zero: it did not
 }
 
-// wait makes a revision wait for more news. News that come all the time do not extend the longest
-// wait, which is twice idle_timeout.
-func (t *tracker) wait(key rollout.Key, now time.Time) {
-	w, ok := t.open[key]
-	if !ok || w.again {
-		w.most = now.Add(2 * t.config.IdleTimeout)
-	}
-	w.again = false
-	w.next = now.Add(t.config.SettleTime)
-	t.open[key] = w
+// partOf identifies a part of all revisions.
+type partOf struct {
+	key  rollout.Key
+	part string
 }
 
 func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
@@ -75,12 +76,12 @@ func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
 	}
 	return &tracker{
 		config: config, settings: settings, telemetry: telemetry,
-		of:    attribute.String("connector", settings.ID.String()),
-		model: &rollout.Model{}, open: map[rollout.Key]waiting{},
+		own:   attribute.String("connector", settings.ID.String()),
+		model: &rollout.Model{}, open: map[rollout.Key]look{}, former: map[partOf]bool{},
 	}, nil
 }
 
-// start reads what was saved, and starts the loop that delivers spans. Only the first call does.
+// start reads what was saved, and starts the loops that save, and deliver spans. Only the first call does.
 func (t *tracker) start(ctx context.Context, host component.Host) error {
 	t.once.Do(func() {
 		if t.startErr = t.load(ctx, host); t.startErr != nil {
@@ -91,146 +92,155 @@ func (t *tracker) start(ctx context.Context, host component.Host) error {
 		}
 		running, stop := context.WithCancel(context.Background())
 		t.stop = stop
-		t.loop.Go(func() { t.deliverUntil(running) })
+		t.loops.Go(func() { t.deliverUntil(running) })
+		if t.saved != nil {
+			t.loops.Go(func() { t.saved.run(running) })
+		}
 	})
 	return t.startErr
 }
 
-func (t *tracker) load(ctx context.Context, host component.Host) (err error) {
+func (t *tracker) load(ctx context.Context, host component.Host) error {
 	t.started = time.Now()
 	if t.config.Storage == nil {
 		return nil
 	}
-	t.saved, err = openStorage(ctx, host, *t.config.Storage, t.settings.ID, t.restore)
-	if err != nil {
-		return err
+	t.saved = &saved{
+		logger: t.settings.Logger, each: t.each, unsaved: &rollout.Model{}, wake: make(chan struct{}, 1),
+		failed: func() {
+			t.telemetry.KubeRolloutsStorageErrors.Add(context.Background(), 1, metric.WithAttributes(t.own))
+		},
 	}
-	for workload, w := range t.model.Workloads {
-		for revision, r := range w.Revisions {
-			key := rollout.Key{Workload: workload, Revision: revision}
-			if !r.Closed {
-				t.wait(key, t.started)
-			}
-			t.noteRecord(key, t.started, true)
-		}
+	err := t.saved.open(ctx, host, *t.config.Storage, t.settings.ID, func(m *rollout.Model) { t.model.Join(m) })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key := range t.model.Workloads {
+		t.openAll(key)
 	}
 	t.evict(ctx)
+	return err
+}
+
+// each calls a function with a copy of each workload.
+func (t *tracker) each(do func(*rollout.Model) error) error {
+	t.mu.Lock()
+	keys := slices.Collect(maps.Keys(t.model.Workloads))
+	t.mu.Unlock()
+	for _, key := range keys {
+		if w := t.copyOf(key); w != nil {
+			if err := do(&rollout.Model{Workloads: map[string]*rollout.Workload{key: w}}); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-func (t *tracker) restore(e entry) {
-	for _, key := range t.model.Join(e.Model) {
-		_, r := t.model.Revision(key)
-		r.News = max(r.News, e.At)
+// copyOf returns a copy of a workload; nil: it is forgotten.
+func (t *tracker) copyOf(key string) *rollout.Workload {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.model.Workloads[key]; w != nil {
+		return w.Clone()
 	}
+	return nil
 }
 
 func (t *tracker) observe() error {
-	known := t.telemetry.RegisterKubeRolloutsKnownCallback(func(_ context.Context, o metric.Int64Observer) error {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		revisions, _ := t.model.Size()
-		o.Observe(int64(revisions), metric.WithAttributes(t.of))
-		return nil
-	})
-	if known != nil {
-		return known
-	}
-	return t.telemetry.RegisterKubeRolloutsOpenCallback(func(_ context.Context, o metric.Int64Observer) error {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		o.Observe(int64(t.undelivered()), metric.WithAttributes(t.of))
-		return nil
-	})
-}
-
-// undelivered returns how many revisions were not delivered since their last news.
-func (t *tracker) undelivered() (count int) {
-	for _, w := range t.open {
-		if !w.again {
-			count++
+	observed := func(count func() int) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			o.Observe(int64(count()), metric.WithAttributes(t.own))
+			return nil
 		}
 	}
-	return count
+	if err := t.telemetry.RegisterKubeRolloutsKnownCallback(observed(func() int { return t.model.Revisions() })); err != nil {
+		return err
+	}
+	return t.telemetry.RegisterKubeRolloutsOpenCallback(observed(func() int { return len(t.open) }))
 }
 
-// shutdown ends the loop. With storage, open rollouts go on after the restart. Without it, their
-// spans are delivered now, as incomplete.
+// shutdown ends the loops. With storage, open rollouts go on after the restart. Without it, their
+// spans are delivered now, as they are. A pipeline or a storage that hangs does not stop it.
 func (t *tracker) shutdown(ctx context.Context) error {
 	defer t.telemetry.Shutdown()
-	if t.stop != nil {
-		t.stop()
-		t.loop.Wait()
-		if t.saved == nil {
-			t.deliverRest(ctx)
-		}
-	}
-	if t.saved == nil {
+	if t.stop == nil {
 		return nil
 	}
-	return t.saved.close(ctx)
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	t.stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		t.loops.Wait()
+		if t.saved == nil {
+			t.deliver(ctx, true)
+		} else if err := t.saved.client.Close(ctx); err != nil {
+			t.settings.Logger.Warn("Cannot close the storage of rollouts", zap.Error(err))
+		}
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		t.settings.Logger.Warn("The pipeline or the storage hangs; the end does not wait for it")
+	}
+	return nil
 }
 
-// take adds what the records say. It saves it first: what is acknowledged survives a restart. An
-// error is retryable, and the receiver then delivers the records again.
-func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
+// take adds what the records say. Whatever fails here costs traces, and never a record.
+func (t *tracker) take(ctx context.Context, logs plog.Logs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	read, used := rollout.ReadNew(logs, t.model)
 	t.lacks.Report(t.settings.Logger, metadata.Type.String(), logs)
-	now := time.Now()
-	if t.saved != nil && used > 0 {
-		if err := t.saved.append(ctx, now, read); err != nil {
-			return fmt.Errorf("storage: cannot save rollouts, the records are to be delivered again: %w", err)
-		}
+	t.telemetry.KubeRolloutsRecords.Add(ctx, int64(used), metric.WithAttributes(t.own))
+	if used == 0 {
+		t.model.Join(read)
+		return
 	}
-	t.telemetry.KubeRolloutsRecords.Add(ctx, int64(used), metric.WithAttributes(t.of))
+	read.ReceivedAt(time.Now().UnixNano())
+	t.saved.append(read)
 	for _, key := range t.model.Join(read) {
-		_, r := t.model.Revision(key)
-		r.News = now.UnixNano()
-		t.wait(key, now)
+		t.openAll(key.Workload)
 	}
-	t.noteRecords(read, now)
-	t.evictIfFull(ctx, read)
-	t.compact(ctx)
-	return nil
+	t.evict(ctx)
 }
 
-// noteRecords notes for which revisions records came. Most are no news, but change the spans.
-func (t *tracker) noteRecords(read *rollout.Model, now time.Time) {
-	for workload, of := range read.Workloads {
-		for revision, r := range of.Revisions {
-			t.noteRecord(rollout.Key{Workload: workload, Revision: revision}, now, r.HasStarts())
+// openAll looks soon at all revisions of a workload that have parts to deliver: what happens to one can prove
+// something about another one.
+func (t *tracker) openAll(workload string) {
+	soon := time.Now().Add(max(interval, t.config.SettleTime))
+	for name, r := range t.model.Workloads[workload].Revisions {
+		key := rollout.Key{Workload: workload, Revision: name}
+		if l, ok := t.open[key]; !r.Closed && (!ok || l.backoff == 0 && l.at.After(soon)) {
+			l.at = soon
+			t.open[key] = l
 		}
 	}
 }
 
-// noteRecord makes a revision that was delivered wait again. A container that has started again can end
-// again, or go on.
-func (t *tracker) noteRecord(key rollout.Key, now time.Time, starts bool) {
-	w, ok := t.open[key]
-	if !ok {
-		w = waiting{next: now.Add(t.config.IdleTimeout), again: true}
+func (t *tracker) evict(ctx context.Context) {
+	t.model.Evict(t.config.MaxRollouts*bytesPerRollout, func(key rollout.Key, r *rollout.Revision) {
+		state := "closed"
+		if !r.Closed {
+			state = "open"
+		}
+		t.telemetry.KubeRolloutsEvicted.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("state", state)))
+		delete(t.open, key)
+		for part := range r.Sent {
+			t.former[partOf{key, part}] = true
+			t.oldest = append(t.oldest, partOf{key, part})
+		}
+	})
+	for ; len(t.oldest) > maxFormer; t.oldest = t.oldest[1:] {
+		delete(t.former, t.oldest[0])
 	}
-	w.changed = now
-	if starts {
-		w.started = now
-	}
-	t.open[key] = w
 }
 
 func (t *tracker) stamp(logs plog.Logs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.model.Stamp(logs)
-}
-
-// compact writes a snapshot now and then. Without it, the journal grows, but nothing is lost.
-func (t *tracker) compact(ctx context.Context) {
-	if t.saved == nil {
-		return
-	}
-	if err := t.saved.compact(ctx, t.model); err != nil {
-		t.settings.Logger.Warn("Cannot write a snapshot of rollouts; trying again with the next records", zap.Error(err))
-	}
 }

@@ -236,10 +236,13 @@ type process struct {
 // start starts the connector, with storage if there is a disk.
 func start(t testing.TB, d *disk, change func(*Config)) *process {
 	t.Helper()
-	return startLogging(t, d, change, zap.NewNop())
+	if d == nil {
+		return startWith(t, nil, change, zap.NewNop())
+	}
+	return startWith(t, d, change, zap.NewNop())
 }
 
-func startLogging(t testing.TB, d *disk, change func(*Config), logger *zap.Logger) *process {
+func startWith(t testing.TB, d storage.Extension, change func(*Config), logger *zap.Logger) *process {
 	t.Helper()
 	factory := NewFactory()
 	config := factory.CreateDefaultConfig().(*Config)
@@ -266,6 +269,12 @@ func (p *process) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 }
 
 func (p *process) Capabilities() consumer.Capabilities { return p.Logs.Capabilities() }
+
+// consume gives the connector records. It never fails.
+func (p *process) consume(t testing.TB, logs plog.Logs) {
+	t.Helper()
+	require.NoError(t, p.ConsumeLogs(t.Context(), logs))
+}
 
 func (p *process) stop(t testing.TB) {
 	t.Helper()
@@ -299,555 +308,12 @@ func records(name string, at time.Time, reasons ...string) plog.Logs {
 	return logs
 }
 
-func TestCompleteRolloutIsDeliveredSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Scheduled", "Created", "Started")))
-		time.Sleep(9 * time.Second)
-		assert.Empty(t, p.spans())
-		time.Sleep(3 * time.Second)
-		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "schedule", "start app"}, p.spans())
-		p.stop(t)
-		assert.Len(t, p.spans(), 4, "nothing is delivered twice")
-	})
-}
-
-func TestIncompleteRolloutIsDeliveredAfterTheIdleTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Scheduled")))
-		time.Sleep(290 * time.Second)
-		assert.Empty(t, p.spans())
-		time.Sleep(20 * time.Second)
-		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "schedule"}, p.spans())
-
-		// Late records open it again, and change what was delivered.
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Created", "Started")))
-		time.Sleep(20 * time.Second)
-		require.Len(t, p.received(), 2)
-		assert.Contains(t, p.spans(), "rollout deployment/shop complete")
-		assert.Equal(t, rootOf(p.received()[0]), rootOf(p.received()[1]), "the same ids")
-		p.stop(t)
-	})
-}
-
-// TestJobThatFailsLate: the record of the failure opens the rollout again, and makes its span an error.
-func TestJobThatFailsLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
-		job := e.newWorkload("Job", "import")
-		pod := job.owned("Pod", job.name+"-x", "uid-x")
-		for i, h := range []happening{
-			{0, job, "SuccessfulCreate", "Created pod: " + pod.name, ""}, {0, pod, "Started", "Container started", "app"},
-			{3 * time.Hour, job, "DeadlineExceeded", "Job was active longer than specified deadline", ""},
-		} {
-			time.Sleep(time.Until(epoch.Add(h.at)))
-			require.NoError(t, p.ConsumeLogs(t.Context(), e.logsOf([]record{{h, fmt.Sprint("event-", i), h.at, 1}}, epoch)))
-		}
-		time.Sleep(time.Minute)
-		p.stop(t)
-		require.Len(t, p.received(), 2)
-		before, after := rootOf(p.received()[0]), rootOf(p.received()[1])
-		assert.Equal(t, before, after, "the same ids")
-		for span := range allSpans(p.received()[1]) {
-			assert.Equal(t, "Job was active longer than specified deadline", span.Status().Message(), span.Name())
-		}
-	})
-}
-
-// TestProbeThatFailsForever: a kubelet writes 25 Events about a pod at once, and then one in five minutes. The trace
-// is complete only when the probe has not failed for longer.
-func TestProbeThatFailsForever(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
-		d := e.newWorkload("Deployment", "shop")
-		rs := d.owned("ReplicaSet", d.name+"-a", "uid-a")
-		pod := rs.owned("Pod", rs.name+"-x", "uid-x")
-		says := func(at time.Duration, reason, uid string, count int64) {
-			time.Sleep(time.Until(epoch.Add(at)))
-			logs := e.logsOf([]record{{happening{at, pod, reason, reason, "app"}, uid, 5 * time.Second, count}}, epoch)
-			require.NoError(t, p.ConsumeLogs(t.Context(), logs))
-		}
-		for _, reason := range []string{"Pulling", "Pulled", "Created", "Started"} {
-			says(4*time.Second, reason, reason, 1)
-		}
-		for i := range int64(21) { // Every 5 s until 1m45s, which is more than half of idle_timeout before 5m5s.
-			says(5*time.Second+time.Duration(i)*5*time.Second, "Unhealthy", "probe", i+1)
-		}
-		for i := range int64(12) {
-			says(305*time.Second+time.Duration(i)*5*time.Minute, "Unhealthy", "probe", 61*(i+1))
-		}
-		assert.Contains(t, p.spans()[0], "incomplete")
-		for _, name := range p.spans() {
-			assert.False(t, strings.HasSuffix(name, " complete"), name)
-		}
-		time.Sleep(11 * time.Minute)
-		assert.True(t, slices.ContainsFunc(p.spans(), func(name string) bool { return strings.HasSuffix(name, " complete") }))
-		p.stop(t)
-	})
-}
-
-// TestRestartedContainerWaits: a container that ended can end again, so its last start is not enough.
-func TestRestartedContainerWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		at := time.Now()
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at, "Started")))
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at.Add(time.Second), "BackOff")))
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at.Add(2*time.Second), "Started")))
-		time.Sleep(290 * time.Second)
-		assert.Empty(t, p.spans())
-		time.Sleep(20 * time.Second)
-		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app"}, p.spans())
-		p.stop(t)
-	})
-}
-
-// TestRecoveryAfterTheDelivery: a container that crashed for longer than idle_timeout goes on. All that
-// comes is repeats, which are no news.
-func TestRecoveryAfterTheDelivery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &disk{values: map[string][]byte{}}
-		p := start(t, d, nil)
-		again := func(reason string) {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
-		}
-		again("Started")
-		for range 4 {
-			time.Sleep(time.Second)
-			again("BackOff")
-			time.Sleep(4 * time.Minute)
-			again("Started")
-		}
-		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans(), "delivered once")
-		killed := &disk{values: d.content()}
-		p.stop(t)
-
-		p = start(t, killed, nil)
-		time.Sleep(6 * time.Minute)
-		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app"}, p.spans())
-		p.stop(t)
-	})
-}
-
-// TestRecoveryDuringTheDelivery: the last start of a container comes while the spans are delivered.
-func TestRecoveryDuringTheDelivery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		for _, reason := range []string{"Started", "BackOff"} {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
-			time.Sleep(time.Second)
-		}
-		p.next(func() {
-			time.Sleep(time.Second)
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
-		})
-		time.Sleep(6 * time.Minute)
-		assert.Equal(t, "rollout deployment/shop incomplete", p.spans()[0])
-		time.Sleep(6 * time.Minute)
-		assert.Contains(t, p.spans(), "rollout deployment/shop complete")
-		p.stop(t)
-	})
-}
-
-// TestRestartBeforeTheEnd: a container that started immediately before the end of the wait can crash.
-func TestRestartBeforeTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		for _, reason := range []string{"Started", "BackOff"} {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
-			time.Sleep(time.Second)
-		}
-		time.Sleep(295 * time.Second)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
-		time.Sleep(10 * time.Second)
-		assert.Empty(t, p.spans(), "it looks as if it had recovered")
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
-		time.Sleep(10 * time.Minute)
-		assert.Contains(t, p.spans(), "rollout deployment/shop incomplete")
-		assert.NotContains(t, p.spans(), "rollout deployment/shop complete")
-		p.stop(t)
-	})
-}
-
-// TestRecoveryOfOnePod: a pod goes on after the delivery, but its rollout stays incomplete.
-func TestRecoveryOfOnePod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-2", time.Now(), "Scheduled")))
-		for _, reason := range []string{"Started", "BackOff"} {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
-			time.Sleep(time.Second)
-		}
-		time.Sleep(6 * time.Minute)
-		assert.Len(t, p.received(), 1)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
-		time.Sleep(9 * time.Minute)
-		assert.Len(t, p.received(), 1, "more repeats can come")
-		time.Sleep(2 * time.Minute)
-		require.Len(t, p.received(), 2)
-		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans()[6:], "what has changed")
-		time.Sleep(time.Hour)
-		assert.Len(t, p.received(), 2)
-		p.stop(t)
-	})
-}
-
-// TestCrashAfterTheDelivery: a container that had recovered ends again, and never starts. This is no news.
-func TestCrashAfterTheDelivery(t *testing.T) {
-	for name, after := range map[string]func(*testing.T, *disk, *process) *process{
-		"no more records": func(t *testing.T, _ *disk, p *process) *process {
-			time.Sleep(11 * time.Minute)
-			p.stop(t)
-			return p
-		},
-		"a restart": func(t *testing.T, d *disk, p *process) *process {
-			killed := &disk{values: d.content()}
-			p.stop(t)
-			p = start(t, killed, nil)
-			time.Sleep(11 * time.Minute)
-			p.stop(t)
-			return p
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := &disk{values: map[string][]byte{}}
-				p := start(t, d, nil)
-				for _, reason := range []string{"Started", "BackOff", "Started"} {
-					require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
-					time.Sleep(time.Second)
-				}
-				time.Sleep(6 * time.Minute)
-				assert.Contains(t, p.spans(), "rollout deployment/shop complete")
-				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
-				p = after(t, d, p)
-				assert.Contains(t, p.spans(), "rollout deployment/shop incomplete")
-			})
-		})
-	}
-}
-
-// TestChangesAreDeliveredAtTheEnd: without storage, what repeats have changed is not lost at an orderly stop.
-func TestChangesAreDeliveredAtTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		for range 2 {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
-			time.Sleep(6 * time.Minute)
-		}
-		assert.Len(t, p.received(), 1)
-		p.stop(t)
-		assert.Len(t, p.received(), 2)
-	})
-}
-
-// crashUntilTheLongestWait gives the connector the records of a container that crashes, and that has
-// started again 5 s before twice idle_timeout is over. The function gives it the records that follow.
-func (p *process) crashUntilTheLongestWait(t *testing.T) (says func(at time.Duration, reason string)) {
-	t.Helper()
-	began := time.Now()
-	says = func(at time.Duration, reason string) {
-		time.Sleep(at - time.Since(began))
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
-	}
-	says(0, "Started")
-	says(time.Second, "BackOff")
-	says(299*time.Second, "Started")
-	says(310*time.Second, "BackOff")
-	says(595*time.Second, "Started")
-	return says
-}
-
-// TestRestartBeforeTheLongestWait: a container that crashes forever happens to run when its rollout has
-// waited for twice idle_timeout. The trace cannot stay complete.
-func TestRestartBeforeTheLongestWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &disk{values: map[string][]byte{}}
-		p := start(t, d, nil)
-		says := p.crashUntilTheLongestWait(t)
-		says(610*time.Second, "BackOff")
-		assert.Contains(t, p.spans(), "rollout deployment/shop complete", "after ten minutes")
-		killed := &disk{values: d.content()}
-		p.stop(t)
-
-		p = start(t, killed, nil)
-		time.Sleep(time.Hour)
-		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans())
-		p.stop(t)
-	})
-}
-
-// TestCrashesAfterTheLongestWait: as before, and the container never stops crashing.
-func TestCrashesAfterTheLongestWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		says := p.crashUntilTheLongestWait(t)
-		for at := 610 * time.Second; at < time.Hour; at += 4 * time.Minute {
-			says(at, "BackOff")
-		}
-		assert.Equal(t, []string{
-			"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app",
-			"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app",
-		}, p.spans())
-		p.stop(t)
-	})
-}
-
-func rootOf(traces ptrace.Traces) string {
-	for span := range allSpans(traces) {
-		if span.ParentSpanID().IsEmpty() {
-			return span.TraceID().String() + span.SpanID().String()
-		}
-	}
-	return ""
-}
-
-func TestOpenRolloutSurvivesARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		at, d := time.Now(), &disk{values: map[string][]byte{}}
-		p := start(t, d, nil)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at, "Scheduled", "Created")))
-		killed := &disk{values: d.content()}
-		p.stop(t)
-		assert.Empty(t, p.spans(), "with storage, the rollout goes on after the restart")
-
-		p = start(t, killed, nil)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at, "Created", "Started")))
-		time.Sleep(12 * time.Second)
-		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "schedule", "start app"}, p.spans())
-		p.stop(t)
-
-		p = start(t, killed, nil)
-		time.Sleep(time.Hour)
-		assert.Empty(t, p.spans(), "what was delivered is saved")
-		p.stop(t)
-	})
-}
-
-// TestNewsDuringADelivery: news of a rollout come while it is delivered with another one. They survive a
-// restart.
-func TestNewsDuringADelivery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &disk{values: map[string][]byte{}}
-		p := start(t, d, nil)
-		p.next(func() {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-2", time.Now(), "Started")))
-		})
-		for _, name := range []string{"shop-a-1", "shop-b-1"} {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(name, time.Now(), "Started")))
-		}
-		time.Sleep(12 * time.Second)
-		require.Len(t, p.received(), 1, "both in one request")
-		killed := &disk{values: d.content()}
-		p.stop(t)
-
-		p = start(t, killed, nil)
-		time.Sleep(12 * time.Second)
-		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-2", "start app"}, p.spans())
-		p.stop(t)
-	})
-}
-
 func TestWithoutStorageTheRestIsDeliveredAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
 		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Scheduled")))
 		p.stop(t)
 		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "schedule"}, p.spans())
-	})
-}
-
-func TestRecordsThatCannotBeSavedAreNotAcknowledged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &disk{values: map[string][]byte{}}
-		p := start(t, d, nil)
-		d.fail(errors.New("disk full"))
-		logs := records("shop-a-1", time.Now(), "Scheduled", "Started")
-		err := p.ConsumeLogs(t.Context(), logs)
-		require.ErrorContains(t, err, "disk full")
-		assert.False(t, consumererror.IsPermanent(err))
-		time.Sleep(time.Hour)
-		assert.Empty(t, p.spans(), "nothing is known of them")
-
-		d.fail(nil)
-		require.NoError(t, p.ConsumeLogs(t.Context(), logs))
-		time.Sleep(12 * time.Second)
-		assert.Len(t, p.spans(), 4)
-		p.stop(t)
-	})
-}
-
-func TestSnapshotReplacesTheJournal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const pods = 8000
-		at, d := time.Now(), &disk{values: map[string][]byte{}}
-		p := start(t, d, nil)
-		for i := range pods {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Pulling", "Pulled", "Created", "Started")))
-		}
-		assert.Less(t, len(d.content()), pods/2, "a snapshot has replaced entries")
-		p.stop(t)
-
-		p = start(t, d, nil)
-		time.Sleep(12 * time.Second)
-		assert.Len(t, p.spans(), 1+4*pods)
-		p.stop(t)
-	})
-}
-
-func TestRetryAndPermanentErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		p.fail(errors.New("unavailable"))
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
-		time.Sleep(time.Minute)
-		p.fail(nil)
-		time.Sleep(time.Minute)
-		assert.Len(t, p.spans(), 3, "it was delivered later")
-
-		p.fail(consumererror.NewPermanent(errors.New("too large")))
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-b-1", time.Now(), "Started")))
-		time.Sleep(time.Hour)
-		p.fail(nil)
-		time.Sleep(time.Hour)
-		assert.Len(t, p.spans(), 3, "it was dropped")
-		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
-		p.stop(t)
-	})
-}
-
-// TestRejectedRollout: of two rollouts in a request, the pipeline rejects one permanently.
-func TestRejectedRollout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		p.reject(func(traces ptrace.Traces) error {
-			for span := range allSpans(traces) {
-				if span.Name() == "pod shop-a-1" {
-					return consumererror.NewPermanent(errors.New("not this one"))
-				}
-			}
-			return nil
-		})
-		for _, name := range []string{"shop-a-1", "shop-b-1"} {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(name, time.Now(), "Started")))
-		}
-		time.Sleep(12 * time.Second)
-		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-b-1", "start app"}, p.spans())
-		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
-		p.stop(t)
-	})
-}
-
-func TestMemoryIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, func(c *Config) { c.MaxRollouts = 2 })
-		for i := range 4 {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled")))
-			time.Sleep(time.Millisecond) // Too fast for the loop, which would deliver them.
-		}
-		assert.EqualValues(t, 2, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
-		time.Sleep(time.Hour)
-		assert.Contains(t, p.spans(), "pod shop-2-1")
-		assert.Contains(t, p.spans(), "pod shop-3-1")
-		assert.NotContains(t, p.spans(), "pod shop-0-1")
-		p.stop(t)
-	})
-}
-
-// TestJobsDoNotDisplaceOthers: a CronJob makes more Jobs than the connector can keep. It still knows a rollout of a
-// Deployment when a container crashes later, so the rollout stays complete.
-func TestJobsDoNotDisplaceOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, e, epoch := start(t, nil, func(c *Config) { c.MaxRollouts = 20 }), &environment{}, time.Now()
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", epoch, "Scheduled", "Started")))
-		report := e.newWorkload("CronJob", "report")
-		for i := range 100 {
-			time.Sleep(15 * time.Second)
-			job := report.owned("Job", fmt.Sprint("report-", i), fmt.Sprint("uid-", i))
-			pod := job.owned("Pod", job.name+"-x", job.uid+"-x")
-			at := time.Since(epoch)
-			require.NoError(t, p.ConsumeLogs(t.Context(), e.logsOf([]record{{happening{at, pod, "Started", "Started", "app"}, job.uid, at, 1}}, epoch)))
-		}
-		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
-		time.Sleep(time.Hour)
-		assert.Contains(t, p.spans(), "restart app", "the crash is in the trace")
-		assert.NotContains(t, p.spans(), "rollout deployment/shop incomplete")
-		p.stop(t)
-	})
-}
-
-// runOf returns records of the pod of a run that a CI system makes, which lives once. The
-// controller of the run can own the pod, or another object between them, or nothing owns it.
-func runOf(i int, at time.Time, reasons ...string) plog.Logs {
-	name := fmt.Sprint("build-x-", i)
-	logs := records(name, at, reasons...)
-	resource := logs.ResourceLogs().At(0).Resource().Attributes()
-	chain, _ := resource.Get("k8s.owner.chain")
-	chain.Slice().RemoveIf(func(pcommon.Value) bool { return true })
-	kind := []string{"PipelineRun", "Pod"}[i%2]
-	resource.PutStr("k8s.namespace.name", fmt.Sprint("ci-", i%3))
-	resource.PutStr("k8s.workload.kind", kind)
-	resource.PutStr("k8s.workload.name", name)
-	resource.PutStr("k8s.workload.uid", "uid-"+name)
-	if kind == "PipelineRun" {
-		resource.PutStr("k8s.owner.uid", "uid-task-"+name)
-		chain.Slice().AppendEmpty().SetStr("taskrun.tekton.dev/" + name)
-		chain.Slice().AppendEmpty().SetStr("pipelinerun.tekton.dev/" + name)
-	}
-	return logs
-}
-
-// TestRunsDoNotDisplaceOthers: 10,000 runs in an hour. Each fails, so that it waits for news. The
-// connector still knows the rollouts of Deployments that crash later, and it does not end the wait
-// of one that goes on.
-func TestRunsDoNotDisplaceOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		for i := range 100 {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled", "Started")))
-		}
-		for i := range 10_000 {
-			if i == 5_000 {
-				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-slow-1", time.Now(), "Scheduled")))
-			}
-			if i == 5_700 { // four minutes later
-				require.NotContains(t, p.spans(), "pod shop-slow-1", "before idle_timeout")
-			}
-			require.NoError(t, p.ConsumeLogs(t.Context(), runOf(i, time.Now(), "Scheduled", "Started", "BackOff")))
-			time.Sleep(time.Hour / 10_000)
-		}
-		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
-		assert.Zero(t, sumOf(t, p, "otelcol_kube_rollouts_evicted", attribute.String("state", "open")))
-		for i := range 100 {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "BackOff")))
-		}
-		time.Sleep(time.Hour)
-		outcomes := map[string]int{}
-		for _, name := range p.spans() {
-			if outcome, ok := strings.CutPrefix(name, "rollout deployment/shop "); ok {
-				outcomes[outcome]++
-			}
-		}
-		assert.Equal(t, map[string]int{"complete": 100, "incomplete": 1}, outcomes)
-		p.stop(t)
-	})
-}
-
-// TestNamesWithoutARevision: StatefulSets without a record of their pods do not take memory without
-// bound.
-func TestNamesWithoutARevision(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, e, epoch := start(t, nil, func(c *Config) { c.MaxRollouts = 20 }), &environment{}, time.Now()
-		for i := range 100 {
-			time.Sleep(time.Second)
-			set, at := e.newWorkload("StatefulSet", "db"), time.Since(epoch)
-			made := happening{at, set, "SuccessfulCreate", fmt.Sprintf("create Pod %s-0 in StatefulSet %s successful", set.name, set.name), ""}
-			require.NoError(t, p.ConsumeLogs(t.Context(), e.logsOf([]record{{made, fmt.Sprint("uid-", i), at, 1}}, epoch)))
-		}
-		assert.LessOrEqual(t, len(p.Logs.(*output).tracker.model.Workloads), 2*20+1)
-		p.stop(t)
 	})
 }
 
@@ -858,7 +324,7 @@ func TestMissingAttributeIsReportedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				logger, logged := observer.New(zap.WarnLevel)
-				p, e, epoch := startLogging(t, nil, nil, zap.New(logger)), newEnvironment(1), time.Now()
+				p, e, epoch := startWith(t, nil, nil, zap.New(logger)), newEnvironment(1), time.Now()
 				e.happened, e.drops = nil, 0
 				e.deployment(0)
 				for _, r := range e.recordsOf(e.happened) {
@@ -879,74 +345,346 @@ func TestMissingAttributeIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestCrowdedRolloutsAreDeliveredEarly: a container that crashes has no news. Other workloads that
-// begin all the time must not make the connector forget it before its trace is delivered.
-func TestCrowdedRolloutsAreDeliveredEarly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, func(c *Config) { c.MaxRollouts = 60 })
-		for i := range 200 {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-crashing-1", time.Now(), "BackOff")))
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled")))
-			time.Sleep(1100 * time.Millisecond)
-		}
-		delivered := map[string]bool{}
-		for _, name := range p.spans() {
-			delivered[name] = true
-		}
-		assert.True(t, delivered["pod shop-crashing-1"], "before idle_timeout")
-		for i := range 140 {
-			assert.True(t, delivered[fmt.Sprintf("pod shop-%d-1", i)], i)
-		}
-		p.stop(t)
-	})
-}
-
-// TestCrowdedRestarts: if there are too many rollouts, one with a container that can still end is not kept
-// open at the cost of others.
-func TestCrowdedRestarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, func(c *Config) { c.MaxRollouts = 60 })
-		for i := range 200 {
-			for _, reason := range []string{"Started", "BackOff", "Started"} {
-				require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), reason)))
-				time.Sleep(time.Second)
-			}
-		}
-		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
-		assert.Zero(t, sumOf(t, p, "otelcol_kube_rollouts_evicted", attribute.String("state", "open")))
-		p.stop(t)
-	})
-}
-
-// TestARolloutWithMorePodsThanAllMayHave: it does not make the connector forget the others.
-func TestARolloutWithMorePodsThanAllMayHave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, func(c *Config) { c.MaxRollouts = 5 })
-		for i := range 10 * podsPerRollout {
-			if i == 9*podsPerRollout {
-				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-small-1", time.Now(), "Scheduled")))
-			}
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprint("shop-large-", i), time.Now(), "Scheduled")))
-		}
-		time.Sleep(time.Hour)
-		assert.Contains(t, p.spans(), "pod shop-small-1")
-		assert.Contains(t, p.spans(), "pod shop-large-0")
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-next-1", time.Now(), "Scheduled")))
-		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"), "it is forgotten after its delivery")
-		p.stop(t)
-	})
-}
-
-// TestNewsAllTheTime: a rollout is delivered, even if its pods are replaced forever.
-func TestNewsAllTheTime(t *testing.T) {
+// TestEachPartIsDeliveredOnce: a pod when it has run for a minute, the rollout with it, and late news change nothing.
+func TestEachPartIsDeliveredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
-		for i := range 25 {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), time.Now(), "Scheduled", "FailedMount")))
-			time.Sleep(time.Minute)
+		p.consume(t, records("shop-a-1", time.Now(), "Scheduled", "Created", "Started"))
+		time.Sleep(59 * time.Second)
+		assert.Empty(t, p.spans())
+		time.Sleep(3 * time.Second)
+		all := []string{"rollout deployment/shop complete", "pod shop-a-1", "schedule", "start app"}
+		assert.Equal(t, all, p.spans())
+		p.consume(t, records("shop-a-1", time.Now(), "BackOff"))
+		time.Sleep(time.Hour)
+		p.consume(t, records("shop-a-1", time.Now(), "Killing"))
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, append(all, "stop shop-a-1"), p.spans(), "the end of the pod is a part of its own")
+		p.stop(t)
+		assert.Len(t, p.spans(), 5)
+	})
+}
+
+// TestProvenRolloutIsDeliveredSoon: a scale-down of the old revision proves that the new pod is available. A probe that
+// failed before does not matter, however slowly the program started.
+func TestProvenRolloutIsDeliveredSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
+		d := e.newWorkload("Deployment", "web")
+		before, after := d.owned("ReplicaSet", d.name+"-a", "uid-a"), d.owned("ReplicaSet", d.name+"-b", "uid-b")
+		pod := after.owned("Pod", after.name+"-x", "uid-x")
+		for i, h := range []happening{
+			{0, d, "ScalingReplicaSet", "Scaled up replica set " + after.name + " from 0 to 1", ""},
+			{0, pod, "Scheduled", "Successfully assigned", ""}, {time.Second, pod, "Started", "Container started", "app"},
+			{5 * time.Second, pod, "Unhealthy", "Readiness probe failed", "app"},
+			{6 * time.Minute, d, "ScalingReplicaSet", "Scaled down replica set " + before.name + " from 1 to 0", ""},
+		} {
+			time.Sleep(time.Until(epoch.Add(h.at)))
+			p.consume(t, e.logsOf([]record{{h, fmt.Sprint("event-", i), h.at, 1}}, epoch))
 		}
-		assert.Len(t, p.received(), 2, "every ten minutes")
-		assert.Contains(t, p.spans(), "pod shop-a-0")
+		time.Sleep(12 * time.Second)
+		assert.Contains(t, p.spans(), "rollout deployment/"+d.name+" complete")
+		p.stop(t)
+	})
+}
+
+func TestFailedAndIncompleteRollouts(t *testing.T) {
+	for _, c := range []struct {
+		reasons []string
+		outcome string
+	}{{[]string{"Scheduled"}, "incomplete"}, {[]string{"Scheduled", "Started", "BackOff"}, "failed"}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := start(t, nil, nil)
+			p.consume(t, records("shop-a-1", time.Now(), c.reasons...))
+			time.Sleep(290 * time.Second)
+			assert.Empty(t, p.spans())
+			time.Sleep(20 * time.Second)
+			assert.Equal(t, "rollout deployment/shop "+c.outcome, p.spans()[0])
+			p.stop(t)
+		})
+	}
+}
+
+// TestJobThatFailsLate: the trace waits for the end of the Job, and its pod does not.
+func TestJobThatFailsLate(t *testing.T) {
+	for reason, outcome := range map[string]string{"DeadlineExceeded": "failed", "Completed": "complete"} {
+		synctest.Test(t, func(t *testing.T) {
+			p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
+			job := e.newWorkload("Job", "import")
+			pod := job.owned("Pod", job.name+"-x", "uid-x")
+			for i, h := range []happening{
+				{0, job, "SuccessfulCreate", "Created pod: " + pod.name, ""}, {0, pod, "Started", "Container started", "app"},
+				{3 * time.Hour, job, reason, "the Job has ended", ""},
+			} {
+				time.Sleep(time.Until(epoch.Add(h.at)))
+				p.consume(t, e.logsOf([]record{{h, fmt.Sprint("event-", i), h.at, 1}}, epoch))
+			}
+			assert.Equal(t, []string{"pod " + pod.name, "schedule", "start app"}, p.spans())
+			time.Sleep(12 * time.Second)
+			assert.Contains(t, p.spans(), "rollout job/"+job.name+" "+outcome)
+			p.stop(t)
+		})
+	}
+}
+
+func TestOpenRolloutSurvivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at, d := time.Now(), &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		p.consume(t, records("shop-a-1", at, "Scheduled", "Created"))
+		synctest.Wait()
+		killed := &disk{values: d.content()}
+		p.stop(t)
+		assert.Empty(t, p.spans(), "with storage, the rollout goes on after the restart")
+
+		p = start(t, killed, nil)
+		p.consume(t, records("shop-a-1", at, "Created", "Started"))
+		time.Sleep(63 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "schedule", "start app"}, p.spans())
+		p.stop(t)
+
+		p = start(t, killed, nil)
+		time.Sleep(time.Hour)
+		assert.Empty(t, p.spans(), "what was delivered is saved")
+		p.stop(t)
+	})
+}
+
+// TestFullDisk: records go on, and what could not be saved is saved later.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		d.fail(errors.New("disk full"))
+		p.consume(t, records("shop-a-1", time.Now(), "Scheduled", "Started"))
+		time.Sleep(10 * time.Second)
+		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_storage_errors"))
+		d.fail(nil)
+		time.Sleep(40 * time.Second)
+		killed := &disk{values: d.content()}
+		p.stop(t)
+		p = start(t, killed, nil)
+		time.Sleep(63 * time.Second)
+		assert.Len(t, p.spans(), 4)
+		p.stop(t)
+	})
+}
+
+// hanging is storage that never answers a write.
+type hanging struct{ *disk }
+
+func (h hanging) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return h, nil
+}
+
+func (hanging) Set(ctx context.Context, _ string, _ []byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestStorageThatHangs: neither the records nor the spans nor the end wait for it, and memory is bounded.
+func TestStorageThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := startWith(t, hanging{&disk{values: map[string][]byte{}}}, nil, zap.NewNop())
+		begin := time.Now()
+		for i := range 5000 {
+			p.consume(t, records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled", "Started", strings.Repeat("x", 100)))
+		}
+		assert.Equal(t, begin, time.Now())
+		assert.LessOrEqual(t, p.Logs.(*output).tracker.saved.unsaved.Size(), maxUnsaved+100_000)
+		time.Sleep(70 * time.Second)
+		assert.Len(t, p.spans(), 4*5000)
+		begin = time.Now()
+		p.stop(t)
+		assert.LessOrEqual(t, time.Since(begin), shutdownTimeout)
+	})
+}
+
+// TestDamagedStorage: a damaged entry costs this entry, and a damaged head all of them. The connector starts.
+func TestDamagedStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		for _, name := range []string{"shop-a-1", "shop-b-1"} {
+			p.consume(t, records(name, time.Now(), "Scheduled", "Started"))
+			synctest.Wait()
+		}
+		saved := d.content()
+		p.stop(t)
+		for key, names := range map[string][]string{"0/0": {"pod shop-b-1"}, "head": nil} {
+			damaged := maps.Clone(saved)
+			damaged[key] = []byte("{")
+			logger, logged := observer.New(zap.ErrorLevel)
+			p = startWith(t, &disk{values: damaged}, nil, zap.New(logger))
+			time.Sleep(63 * time.Second)
+			assert.Subset(t, p.spans(), names)
+			assert.NotContains(t, p.spans(), "pod shop-a-1")
+			assert.Len(t, logged.All(), 1, key)
+			p.stop(t)
+		}
+	})
+}
+
+func TestSnapshotReplacesTheJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pods = 6000
+		at, d := time.Now(), &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		for i := range pods {
+			p.consume(t, records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Pulling", "Pulled", "Created", "Started"))
+			synctest.Wait()
+		}
+		assert.Less(t, len(d.content()), pods/2, "a snapshot has replaced entries")
+		p.stop(t)
+		p = start(t, d, nil)
+		time.Sleep(70 * time.Second)
+		assert.Len(t, p.spans(), 1+4*pods)
+		p.stop(t)
+	})
+}
+
+func TestRetryAndPermanentErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		p.fail(errors.New("unavailable"))
+		p.consume(t, records("shop-a-1", time.Now(), "Started"))
+		time.Sleep(3 * time.Minute)
+		p.fail(nil)
+		time.Sleep(time.Minute)
+		assert.Len(t, p.spans(), 3, "it was delivered later")
+		p.fail(consumererror.NewPermanent(errors.New("too large")))
+		p.consume(t, records("shop-b-1", time.Now(), "Started"))
+		time.Sleep(time.Hour)
+		p.fail(nil)
+		time.Sleep(time.Hour)
+		assert.Len(t, p.spans(), 3, "it was dropped")
+		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
+		p.stop(t)
+	})
+}
+
+// TestRejectedRollout: the pipeline rejects one of two rollouts, permanently or not. The other one arrives.
+func TestRejectedRollout(t *testing.T) {
+	for _, err := range []error{errors.New("not now"), consumererror.NewPermanent(errors.New("not this one"))} {
+		synctest.Test(t, func(t *testing.T) {
+			p := start(t, nil, nil)
+			p.reject(func(traces ptrace.Traces) error {
+				for span := range allSpans(traces) {
+					if span.Name() == "pod shop-a-1" {
+						return err
+					}
+				}
+				return nil
+			})
+			for _, name := range []string{"shop-a-1", "shop-b-1"} {
+				p.consume(t, records(name, time.Now(), "Started"))
+			}
+			time.Sleep(63 * time.Second)
+			assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-b-1", "start app"}, p.spans())
+			time.Sleep(2 * patience)
+			assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"), "one rollout is given up")
+			p.stop(t)
+		})
+	}
+}
+
+// TestPipelineThatHangs: the end does not wait for it, and neither do records.
+func TestPipelineThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		hung := make(chan struct{})
+		p.next(func() { <-hung })
+		p.consume(t, records("shop-a-1", time.Now(), "Started"))
+		time.Sleep(2 * time.Minute)
+		begin := time.Now()
+		p.consume(t, records("shop-b-1", time.Now(), "Started"))
+		require.NoError(t, p.Shutdown(t.Context()))
+		assert.Equal(t, shutdownTimeout, time.Since(begin))
+		close(hung)
+		require.NoError(t, p.telemetry.Shutdown(t.Context()))
+	})
+}
+
+// in puts records into a namespace.
+func in(namespace string, logs plog.Logs) plog.Logs {
+	logs.ResourceLogs().At(0).Resource().Attributes().PutStr("k8s.namespace.name", namespace)
+	return logs
+}
+
+// TestBoundOfATenant: what one tenant makes up displaces only what is in its own namespace.
+func TestBoundOfATenant(t *testing.T) {
+	for name, flood := range map[string]func(int) plog.Logs{
+		"names of pods": func(i int) plog.Logs {
+			logs := records("evil-a-1", time.Now(), "SuccessfulCreate")
+			logs.ResourceLogs().At(0).Resource().Attributes().PutStr("k8s.object.kind", "ReplicaSet")
+			body := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body()
+			body.SetStr(fmt.Sprint("Created pod: ", strings.Repeat("x", 240), i))
+			return logs
+		},
+		"pods of one revision": func(i int) plog.Logs { return records(fmt.Sprint("evil-a-", i), time.Now(), "Scheduled", "Started") },
+		"revisions": func(i int) plog.Logs {
+			return records(fmt.Sprint("evil-", i, "-1"), time.Now(), "Scheduled", "Started")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := start(t, nil, func(c *Config) { c.MaxRollouts = 10 })
+				p.consume(t, in("shop", records("shop-a-1", time.Now(), "Scheduled")))
+				for i := range 20_000 {
+					p.consume(t, in("evil", flood(i)))
+				}
+				model := p.Logs.(*output).tracker.model
+				assert.LessOrEqual(t, model.Size(), 10*bytesPerRollout)
+				assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
+				time.Sleep(time.Hour)
+				assert.Contains(t, p.spans(), "pod shop-a-1")
+				p.stop(t)
+			})
+		})
+	}
+}
+
+// TestForgottenRollout: a late record of a rollout that was delivered and forgotten does not make a second one.
+func TestForgottenRollout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, func(c *Config) { c.MaxRollouts = 1 })
+		p.consume(t, records("shop-a-1", time.Now(), "Started"))
+		time.Sleep(2 * time.Minute)
+		for i := range 100 {
+			p.consume(t, records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Started"))
+		}
+		p.consume(t, records("shop-a-1", time.Now(), "BackOff"))
+		time.Sleep(time.Hour)
+		count := 0
+		for _, name := range p.spans() {
+			if name == "pod shop-a-1" {
+				count++
+			}
+		}
+		assert.Equal(t, 1, count)
+		p.stop(t)
+	})
+}
+
+// TestLargeRolloutIsCut: 10,000 pods make one trace, in several requests of at most 2 MiB.
+func TestLargeRolloutIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		at := time.Now()
+		for i := range 10_000 {
+			p.consume(t, records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started"))
+		}
+		time.Sleep(63 * time.Second)
+		assert.Len(t, p.spans(), 1+3*10_000)
+		assert.Greater(t, len(p.received()), 1)
+		traces := map[pcommon.TraceID]bool{}
+		for _, request := range p.received() {
+			assert.LessOrEqual(t, (&ptrace.ProtoMarshaler{}).TracesSize(request), 2<<20)
+			for span := range allSpans(request) {
+				traces[span.TraceID()] = true
+			}
+		}
+		assert.Len(t, traces, 1)
 		p.stop(t)
 	})
 }
@@ -982,29 +720,6 @@ func sumOf(t *testing.T, p *process, name string, with ...attribute.KeyValue) (t
 	return total
 }
 
-// TestLargeRolloutIsCut: 10,000 pods make one trace, in several requests of at most 2 MiB.
-func TestLargeRolloutIsCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		at := time.Now()
-		for i := range 10_000 {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started")))
-		}
-		time.Sleep(12 * time.Second)
-		assert.Len(t, p.spans(), 1+3*10_000)
-		assert.Greater(t, len(p.received()), 1)
-		traces := map[pcommon.TraceID]bool{}
-		for _, request := range p.received() {
-			assert.LessOrEqual(t, (&ptrace.ProtoMarshaler{}).TracesSize(request), 2<<20)
-			for span := range allSpans(request) {
-				traces[span.TraceID()] = true
-			}
-		}
-		assert.Len(t, traces, 1)
-		p.stop(t)
-	})
-}
-
 // TestStampedRecords: a record gets the ids of its span, if it has no trace context.
 func TestStampedRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1037,31 +752,4 @@ func TestStampedRecords(t *testing.T) {
 		assert.Equal(t, pcommon.TraceID{1}, stamped.At(1).TraceID(), "its own trace context stays")
 		assert.Equal(t, 3, stamped.Len())
 	})
-}
-
-// TestRecoveryAtAnyTime: the last start comes shortly before, during or after the end of a wait.
-func TestRecoveryAtAnyTime(t *testing.T) {
-	for at := 280 * time.Second; at < 330*time.Second; at += 500 * time.Millisecond {
-		synctest.Test(t, func(t *testing.T) {
-			p := start(t, &disk{values: map[string][]byte{}}, nil)
-			began := time.Now()
-			says := func(reason string) {
-				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now().Truncate(time.Second), reason)))
-			}
-			for _, reason := range []string{"Scheduled", "Pulled", "Created", "Started"} {
-				says(reason)
-			}
-			for time.Since(began) < at-4*time.Second {
-				time.Sleep(2 * time.Second)
-				says("BackOff")
-			}
-			time.Sleep(at - time.Since(began))
-			for _, reason := range []string{"Pulled", "Created", "Started"} {
-				says(reason)
-			}
-			time.Sleep(20 * time.Minute)
-			assert.Contains(t, p.spans(), "rollout deployment/shop complete", "%v", at)
-			p.stop(t)
-		})
-	}
 }

@@ -35,6 +35,7 @@ type Model struct {
 	workloads map[Key]*workload
 	spaces    map[space]*use
 	bytes     int
+	read      int // workloads and revisions since the rollouts were bounded
 }
 
 // workload has the facts of a workload and of what it owns.
@@ -99,8 +100,12 @@ func (m *Model) follow(read *rollout.Model, now time.Time) {
 				r.News = now.UnixNano()
 			}
 		}
+		m.read += 1 + len(w.Revisions)
 	}
-	m.rollouts.Evict(maxRollouts, maxPods, func(rollout.Key, *rollout.Revision) {})
+	if m.read > maxRollouts/4 { // To count what there is takes longer than to add it.
+		m.rollouts.Evict(maxRollouts, maxPods, func(rollout.Key, *rollout.Revision) {})
+		m.read = 0
+	}
 }
 
 func (m *Model) add(f *Fact) {
@@ -176,29 +181,29 @@ func (m *Model) bound() {
 		most := slices.MaxFunc(slices.Collect(maps.Keys(m.spaces)), func(a, b space) int {
 			return cmp.Or(cmp.Compare(m.spaces[a].bytes, m.spaces[b].bytes), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.namespace, b.namespace))
 		})
-		for target := maxBytes - maxBytes/20; m.bytes > target; {
-			if !m.dropQuietest(most) {
-				break
-			}
-		}
+		m.dropQuietest(most, min(m.bytes-maxBytes+maxBytes/20, m.spaces[most].bytes/2+1))
 	}
 }
 
-// dropQuietest reports whether there was a workload to drop.
-func (m *Model) dropQuietest(in space) bool {
-	var quietest *workload
+// dropQuietest drops workloads of a namespace that take so many bytes.
+func (m *Model) dropQuietest(in space, bytes int) {
+	var all []*workload
 	for _, w := range m.workloads {
-		if w.space() == in && (quietest == nil || w.last.Before(quietest.last) ||
-			w.last.Equal(quietest.last) && w.key.ID() < quietest.key.ID()) {
-			quietest = w
+		if w.space() == in {
+			all = append(all, w)
 		}
 	}
-	if quietest == nil {
-		return false
+	slices.SortFunc(all, func(a, b *workload) int {
+		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.key.Top.String(), b.key.Top.String()))
+	})
+	target := m.bytes - bytes
+	for _, w := range all {
+		if m.bytes <= target {
+			return
+		}
+		m.remove(w)
+		m.spaces[in].dropped.Workloads++
 	}
-	m.remove(quietest)
-	m.spaces[in].dropped.Workloads++
-	return true
 }
 
 func (m *Model) remove(w *workload) {

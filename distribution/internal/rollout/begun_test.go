@@ -121,7 +121,7 @@ func TestForgottenRevision(t *testing.T) {
 				before := w.Spans("hash-2", late)
 				m.Forget(rollout.Key{Workload: key, Revision: of})
 				if of == "hash-1" {
-					assert.Equal(t, before.Parts[1:], w.Spans("hash-2", late).Parts[1:], "the pod and its phases")
+					assert.Equal(t, before[1:], w.Spans("hash-2", late)[1:], "the pod and its phases")
 				} else {
 					assert.NotEmpty(t, w.Names.Created, "those of the other revision")
 					m.Forget(rollout.Key{Workload: key, Revision: "hash-1"})

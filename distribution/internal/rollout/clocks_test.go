@@ -172,20 +172,3 @@ func TestRollbackToWhatOnlyAKubeletKnew(t *testing.T) {
 		})
 	}
 }
-
-// TestSavedByAnOlderVersion: the times of controllers and kubelets are taken from the Events again.
-func TestSavedByAnOlderVersion(t *testing.T) {
-	t.Parallel()
-	s := stories["a rollback is another trace"]
-	old := modelOf(s)
-	for _, w := range old.Workloads {
-		for _, r := range w.Revisions {
-			for _, p := range r.Pods {
-				p.Placed, p.Seen = 0, 0
-			}
-		}
-	}
-	m := &rollout.Model{}
-	m.Join(old)
-	assert.Equal(t, bytesOf(t, modelOf(s)), bytesOf(t, m))
-}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 // skew is how much earlier than its cause the first record of a pod can be: the times of controllers
@@ -26,10 +24,6 @@ type episode struct {
 	activation string // the UID of the record that began it; empty: the first rollout
 	start      int64
 	undone     int64 // when the revision was scaled to zero afterwards; 0: no record shows it
-}
-
-func (w *Workload) traceOf(e episode) pcommon.TraceID {
-	return traceID(w.Cluster, w.UID, e.revision, e.activation)
 }
 
 // again returns the activations that begin another rollout of a revision: it is scaled up from zero,
@@ -50,13 +44,13 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 		previous := map[string]episode{} // by controller
 		seen := map[string]bool{}
 		for _, a := range w.activations() {
-			of := w.Activations[a.activation]
-			before := previous[of.Controller]
-			known := seen[a.revision] || of.Repeated || w.wasActive(a, before.start)
-			if begins := !known || before.revision != a.revision || w.replaces(of); begins && !yield(a, known) {
+			activation := w.Activations[a.activation]
+			before := previous[activation.Controller]
+			known := seen[a.revision] || activation.Repeated || w.wasActive(a, before.start)
+			if begins := !known || before.revision != a.revision || w.replaces(activation); begins && !yield(a, known) {
 				return
 			}
-			previous[of.Controller] = a
+			previous[activation.Controller] = a
 			seen[a.revision] = true
 		}
 	}
@@ -81,128 +75,12 @@ func (r *Revision) hadPodsAt(name string, a Activation) bool {
 	return ok && s.Up && s.To > 0
 }
 
-// Begun returns the revisions that were rolled out, by log.record.uid of the records that show it: each
-// scales a revision up from zero. Other scale-ups from zero begin no rollout. It leaves out
-// a repeated one with nothing before it: this can be a rollback, or a scale-up of the current
-// revision.
-func (w *Workload) Begun() map[string]string {
-	begun := map[string]string{}
-	for e, known := range w.begun() {
-		if !known || e != w.activations()[0] {
-			begun[e.activation] = e.revision
-		}
-	}
-	return begun
-}
-
-// Creation is that of a pod, at a time in nanoseconds since 1970.
-type Creation struct {
-	Pod string
-	At  int64
-}
-
-// Introduction is that of a revision with a pod. Replaced is the revision of the pod whose place this one
-// took, if it is not known to be the first one of the revision.
-type Introduction struct{ Revision, Replaced string }
-
-// Introduced returns the revisions of a StatefulSet or a DaemonSet by the creations of their first pods, also
-// of the first ones after another revision. It leaves out the oldest revision that is known, if no pod
-// of another one was in the place of its pod.
-func (w *Workload) Introduced() map[Creation]Introduction {
-	introduced := map[Creation]Introduction{}
-	for name := range w.Revisions {
-		if strings.Contains(name, "/") {
-			continue // It is no hash, but the name of an object.
-		}
-		all := w.views(name, Options{})
-		previous := int64(0)
-		for _, v := range all {
-			if v.start == 0 {
-				continue
-			}
-			isNewer := previous == 0 && w.hasOlderRevision(name) && !haveEnd(all, v.created)
-			if of, ok := w.introduction(name, &v, previous, isNewer); ok && v.isFresh() {
-				introduced[Creation{v.pod.Name, v.created}] = of
-			}
-			previous = v.began
-		}
-	}
-	return introduced
-}
-
-// introduction returns that of a revision that is newer, else that by a pod that took the place of another one. If the
-// revision has a previous pod, the other one must have begun after it: else both belong to one rollout.
-func (w *Workload) introduction(name string, v *view, previous int64, isNewer bool) (of Introduction, ok bool) {
-	if isNewer {
-		return Introduction{Revision: name}, true
-	}
-	former, began := w.formerRevision(name, v)
-	return Introduction{name, former}, former != "" && (previous == 0 || began > previous)
-}
-
-// haveEnd reports whether one of the pods had ended before a time, and nothing shows when it started: then the
-// revision is older than its records.
-func haveEnd(views []view, before int64) bool {
-	return slices.ContainsFunc(views, func(v view) bool { return v.start == 0 && v.stopped <= before+skew })
-}
-
-// formerRevision returns the revision of the pod whose place another one took, less than StopWindow after
-// its end began, and when that pod began; empty: no record shows it.
-func (w *Workload) formerRevision(of string, v *view) (former string, began int64) {
-	latest, place := int64(0), w.placeOf(of, v.pod)
-	for name, r := range w.Revisions {
-		if name == of || !w.siblings(name, of) {
-			continue
-		}
-		for uid, pod := range r.Pods {
-			if place == "" || w.placeOf(name, pod) != place {
-				continue
-			}
-			other := viewOf(uid, pod, r, w.Names, Options{})
-			if other.makesRoom(v.created) && other.stopped > latest {
-				former, began, latest = name, other.began, other.stopped
-			}
-		}
-	}
-	return former, began
-}
-
 // placeOf returns what one pod of the owner has at a time: its node in a DaemonSet, else its name.
 func (w *Workload) placeOf(revision string, pod *Pod) string {
 	if strings.HasPrefix(w.controllerOf(revision), "daemonset.") {
 		return pod.Node
 	}
 	return pod.Name
-}
-
-// Began returns when a pod was created or scheduled; 0: no record shows it. The clock of its node, which
-// can be behind, does not decide.
-func (w *Workload) Began(pod string) int64 {
-	for _, r := range w.Revisions {
-		if p := r.Pods[pod]; p != nil {
-			at := r.began(&Pod{Name: p.Name, Placed: p.Placed})
-			created := latestUntil(w.Names.Created[p.Name], cmp.Or(at, p.Seen)+int64(time.Second))
-			return earliest(at, created)
-		}
-	}
-	return 0
-}
-
-// isFresh reports whether the creation that is known is that of this pod: a StatefulSet has used the name
-// before.
-func (v *view) isFresh() bool {
-	first := inOrder(v.pod.Events).without(kindStopping).first()
-	return v.created != 0 && cmp.Or(v.pod.Placed, first)-v.created <= int64(StopWindow)
-}
-
-func (w *Workload) hasOlderRevision(name string) bool {
-	own := w.Revisions[name].start()
-	for other, r := range w.Revisions {
-		if start := r.start(); other != name && w.siblings(other, name) && start != 0 && start < own {
-			return true
-		}
-	}
-	return false
 }
 
 // IsJob reports whether the revision is a Job, which does not replace the pods of another one.
@@ -293,11 +171,11 @@ func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok 
 }
 
 // end returns the time at which the next rollout of the same revision begins.
-func (h history) end(of episode) int64 {
+func (h history) end(own episode) int64 {
 	for _, e := range h {
-		if e.revision == of.revision && compareEpisodes(e, of) > 0 && e.activation != of.activation {
+		if e.revision == own.revision && compareEpisodes(e, own) > 0 && e.activation != own.activation {
 			return e.start
 		}
 	}
-	return int64(^uint64(0) >> 1)
+	return always
 }

@@ -11,12 +11,8 @@ import (
 
 // traceID returns the id of a rollout. The activation is empty for the first rollout of a revision.
 // A later one, such as a rollback, has the UID of the record that began it.
-func traceID(cluster, workload, revision, activation string) (id pcommon.TraceID) {
-	parts := []string{cluster, workload, revision}
-	if activation != "" {
-		parts = append(parts, activation)
-	}
-	copy(id[:], digest(parts...))
+func (w *Workload) traceID(e episode) (id pcommon.TraceID) {
+	copy(id[:], digest(w.Cluster, w.Namespace, w.UID, e.revision, e.activation))
 	return id
 }
 

@@ -9,14 +9,13 @@ import (
 )
 
 // The bounds of what the model keeps of one object. Which entries it keeps does not depend on the order of arrival. It
-// keeps the earliest ones, unless the comment says otherwise.
+// keeps the earliest ones, unless the comment says otherwise. Evict bounds the rest, in bytes.
 const (
 	maxEvents      = 64 // of a pod, or above the pods of a revision
 	maxSteps       = 64 // of a revision, half of them the first ones, and half the last ones
 	maxActivations = 64 // of a workload, preferably those that began a rollout
 	maxTimes       = 8  // of a name, the newest
-	maxNames       = 20_000
-	maxAttributes  = 64
+	maxAttributes  = 64 // those whose names are the first ones in the alphabet
 	maxLinks       = 16
 )
 
@@ -26,39 +25,47 @@ const (
 func (m *Model) Join(in *Model) []Key {
 	var news []Key
 	for key, w := range in.Workloads {
-		for _, revision := range m.workload(key).join(w) {
+		if m.Workloads[key] == nil {
+			m.bytes += workloadBytes
+		}
+		bytes, revisions := m.workload(key).join(w)
+		m.bytes += bytes
+		for _, revision := range revisions {
 			news = append(news, Key{key, revision})
 		}
 	}
 	return news
 }
 
-func (w *Workload) join(in *Workload) (news []string) {
-	w.Cluster, w.UID = in.Cluster, in.UID
+// join returns by how many bytes the workload has grown, and the revisions that had news.
+func (w *Workload) join(in *Workload) (bytes int, news []string) {
+	w.Cluster, w.Namespace, w.UID = in.Cluster, in.Namespace, in.UID
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
 	w.lacks = w.lacks || in.lacks
+	before := w.bytes()
 	for uid, a := range in.Activations {
 		w.activate(uid, a)
 	}
 	w.Names.join(in.Names)
 	for name, r := range in.Revisions {
 		_, known := w.Revisions[name]
-		if w.revision(name).join(r) || !known && !r.Closed {
+		of := w.revision(name)
+		bytes -= of.bytes
+		if of.join(r) || !known && !r.Closed {
 			news = append(news, name)
 		}
+		of.bytes = of.size(name)
+		bytes += of.bytes
 	}
 	for len(w.Activations) > maxActivations {
 		w.forgetActivation()
 	}
-	return news
+	return bytes + w.bytes() - before, news
 }
 
 func (w *Workload) activate(uid string, a Activation) {
-	if w.Activations == nil {
-		w.Activations = map[string]Activation{}
-	}
 	a.Replaces = a.Replaces || w.Activations[uid].Replaces
-	w.Activations[uid] = a
+	put(&w.Activations, uid, a)
 }
 
 // forgetActivation removes the oldest activation that begins no rollout, because no id depends on it. If all begin one,
@@ -76,53 +83,38 @@ func (w *Workload) forgetActivation() {
 // join reports whether there were news.
 func (r *Revision) join(in *Revision) bool {
 	r.Controller = max(r.Controller, in.Controller)
-	r.joinAttributes(in.Attributes)
+	for name, value := range in.Attributes {
+		r.joinAttribute(name, value)
+	}
 	news := joinEvents(&r.Events, in.Events)
 	news = r.joinSteps(in.Steps) || news
 	news = r.Names.join(in.Names) || news
 	for uid, p := range in.Pods {
-		news = r.pod(uid).join(p) || news
+		news = r.joinPod(uid, p) || news
 	}
 	for link := range in.Links {
 		r.link(link)
 	}
 	r.First = earliest(r.First, in.First)
-	r.News = max(r.News, in.News)
-	r.MarkSent(in.Sent)
+	if news {
+		r.News = max(r.News, in.News)
+	}
+	for key := range in.Sent {
+		put(&r.Sent, key, true)
+	}
 	r.Closed = in.Closed || r.Closed && !news
 	return news && !in.Closed
 }
 
-// MarkSent notes the hashes of parts that were delivered.
-func (r *Revision) MarkSent(sent map[string]uint64) {
-	if r.Sent == nil && len(sent) > 0 {
-		r.Sent = make(map[string]uint64, len(sent))
-	}
-	maps.Copy(r.Sent, sent)
-}
-
-func (r *Revision) joinAttributes(in map[string]string) {
-	for name, value := range in {
-		r.joinAttribute(name, value)
-	}
-}
-
 func (r *Revision) joinAttribute(name, value string) {
-	known, ok := r.Attributes[name]
-	if ok && known >= value || !ok && len(r.Attributes) >= maxAttributes {
-		return
+	put(&r.Attributes, name, max(r.Attributes[name], value))
+	if len(r.Attributes) > maxAttributes {
+		delete(r.Attributes, slices.Max(slices.Collect(maps.Keys(r.Attributes))))
 	}
-	if r.Attributes == nil {
-		r.Attributes = make(map[string]string, 14)
-	}
-	r.Attributes[name] = value
 }
 
 func (r *Revision) link(link Link) {
-	if r.Links == nil {
-		r.Links = map[Link]bool{}
-	}
-	r.Links[link] = true
+	put(&r.Links, link, true)
 	if len(r.Links) > maxLinks {
 		delete(r.Links, slices.MaxFunc(slices.Collect(maps.Keys(r.Links)), compareLinks))
 	}
@@ -132,25 +124,42 @@ func compareLinks(a, b Link) int {
 	return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Span, b.Span))
 }
 
-// join reports whether an Event of another kind, or about another container, is new. One of a known
+// joinPod reports whether the pod had news. It replaces the pod, so that copies of the revision stay as they are.
+func (r *Revision) joinPod(uid string, in *Pod) (news bool) {
+	known, next := r.Pods[uid], in
+	news = known == nil
+	if known != nil {
+		r.pods -= known.size(uid)
+		next, news = known.with(in)
+	}
+	r.pods += next.size(uid)
+	put(&r.Pods, uid, next)
+	return news
+}
+
+// with adds what is known of the same pod. News are an Event of another kind, or about another container. One of a known
 // kind is no news: the messages of some, such as Pulled, differ each time, and so the Events do.
-func (p *Pod) join(in *Pod) bool {
-	p.Name, p.Node = max(p.Name, in.Name), max(p.Node, in.Node)
-	p.Placed, p.Seen = earliest(p.Placed, in.Placed), earliest(p.Seen, in.Seen)
+func (p *Pod) with(in *Pod) (next *Pod, news bool) {
 	var added []string
 	for uid, e := range in.Events {
-		p.note(e) // What an older version has saved lacks the times.
 		if !hasKind(p.Events, e) {
 			added = append(added, uid)
 		}
 	}
-	joinEvents(&p.Events, in.Events)
-	return hasAny(p.Events, added)
+	next = &Pod{
+		Name: max(p.Name, in.Name), Node: max(p.Node, in.Node), News: p.News, Events: maps.Clone(p.Events),
+		Placed: earliest(p.Placed, in.Placed), Seen: earliest(p.Seen, in.Seen),
+	}
+	joinEvents(&next.Events, in.Events)
+	if news = hasAny(next.Events, added); news {
+		next.News = max(p.News, in.News)
+	}
+	return next, news
 }
 
-func hasKind(events map[string]Event, of Event) bool {
+func hasKind(events map[string]Event, like Event) bool {
 	for _, e := range events {
-		if e.kind() == of.kind() && e.Container == of.Container {
+		if e.kind() == like.kind() && e.Container == like.Container {
 			return true
 		}
 	}
@@ -175,10 +184,7 @@ func joinEvents(events *map[string]Event, in map[string]Event) bool {
 		} else {
 			added = append(added, uid)
 		}
-		if *events == nil {
-			*events = make(map[string]Event, 8)
-		}
-		(*events)[uid] = e
+		put(events, uid, e)
 	}
 	if len(*events) > maxEvents {
 		dropLatest(*events)
@@ -208,23 +214,20 @@ func (e Event) join(in Event) Event {
 
 // join reports whether a name or a time is new.
 func (n *Names) join(in Names) bool {
-	created, deleted := joinTimes(&n.Created, in.Created), joinTimes(&n.Deleted, in.Deleted)
+	created, deleted := n.joinTimes(&n.Created, in.Created), n.joinTimes(&n.Deleted, in.Deleted)
 	return created || deleted
 }
 
-func joinTimes(names *map[string][]int64, in map[string][]int64) (news bool) {
-	if *names == nil && len(in) > 0 {
-		*names = make(map[string][]int64, len(in))
-	}
+func (n *Names) joinTimes(names *map[string][]int64, in map[string][]int64) (news bool) {
 	for name, times := range in {
 		known, ok := (*names)[name]
-		if !ok && len(*names) >= maxNames {
-			continue
+		if !ok {
+			n.bytes += nameBytes + len(name)
 		}
 		all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(known, times))))
 		all = all[max(0, len(all)-maxTimes):]
 		news = news || !slices.Equal(known, all)
-		(*names)[name] = all
+		put(names, name, all)
 	}
 	return news
 }

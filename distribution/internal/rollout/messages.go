@@ -24,6 +24,7 @@ const (
 	reasonFailed     = "Failed"
 	reasonUnhealthy  = "Unhealthy"
 	reasonKilling    = "Killing"
+	reasonCompleted  = "Completed" // of a Job
 )
 
 // Kinds that the model tells apart, although the Events have the same reason.

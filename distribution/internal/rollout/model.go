@@ -4,22 +4,24 @@ package rollout
 
 import (
 	"cmp"
-	"slices"
+	"maps"
 	"strings"
 )
 
 // Model is what is known of rollouts. The zero value knows nothing.
 type Model struct {
-	// Workloads are by cluster and UID.
+	// Workloads are by cluster, namespace and UID: a cluster-scoped object can own objects in several namespaces.
 	Workloads map[string]*Workload `json:"w,omitempty"`
+	bytes     int                  // that the model takes, about; only Join counts them
 }
 
-// Workload is an object without an owner, such as a Deployment, and what it rolled out.
+// Workload is an object without an owner, such as a Deployment, and what it rolled out in a namespace.
 type Workload struct {
-	Cluster string `json:"c,omitempty"`
-	UID     string `json:"u"`
-	Kind    string `json:"k,omitempty"`
-	Name    string `json:"n,omitempty"`
+	Cluster   string `json:"c,omitempty"`
+	Namespace string `json:"s,omitempty"`
+	UID       string `json:"u"`
+	Kind      string `json:"k,omitempty"`
+	Name      string `json:"n,omitempty"`
 	// Activations are the times at which a revision was scaled up from zero, by UIDs of records.
 	Activations map[string]Activation `json:"a,omitempty"`
 	// Names has the pods that the workload itself created and deleted. Such records name no revision.
@@ -44,13 +46,14 @@ type Activation struct {
 type Names struct {
 	Created map[string][]int64 `json:"c,omitempty"`
 	Deleted map[string][]int64 `json:"d,omitempty"`
+	bytes   int
 }
 
 // Last returns the latest time; 0: there is none.
 func (n *Names) Last() (last int64) {
 	for _, names := range []map[string][]int64{n.Created, n.Deleted} {
 		for _, times := range names {
-			last = max(last, slices.Max(times))
+			last = max(last, times[len(times)-1])
 		}
 	}
 	return last
@@ -68,19 +71,19 @@ type Revision struct {
 	// Steps are the times at which the revision was scaled.
 	Steps map[Step]bool   `json:"z,omitempty"`
 	Names Names           `json:"n,omitzero"`
-	Pods  map[string]*Pod `json:"p,omitempty"` // by UID
+	Pods  map[string]*Pod `json:"p,omitempty"` // by UID; Join replaces a Pod that changes
 	// Links are the trace contexts of records.
 	Links map[Link]bool `json:"l,omitempty"`
-	// Sent has a hash of each part that was delivered, so that a part that has not changed is not
-	// delivered again.
-	Sent map[string]uint64 `json:"s,omitempty"`
+	// Sent has the keys of the parts that were delivered.
+	Sent map[string]bool `json:"s,omitempty"`
 	// First is the time of the first record of a controller or a scheduler that shows that the revision
 	// started; 0: there is none. The clock of a node can be hours behind theirs, or ahead.
 	First int64 `json:"f,omitempty"`
 	// News is when the process last had news of the revision.
 	News int64 `json:"w,omitempty"`
-	// Closed reports that all parts that were known were delivered, or did not need to be.
-	Closed bool `json:"x,omitempty"`
+	// Closed reports that all parts that are known were delivered.
+	Closed      bool `json:"x,omitempty"`
+	bytes, pods int  // of all, and of the pods
 }
 
 // Link is the trace context of a record, in hexadecimal form.
@@ -101,6 +104,7 @@ type Pod struct {
 	Node   string           `json:"h,omitempty"`
 	Placed int64            `json:"s,omitempty"` // the first time of a scheduler; 0: there is none
 	Seen   int64            `json:"k,omitempty"` // the first time of the kubelet, before the end; likewise
+	News   int64            `json:"w,omitempty"` // when the process last had news of the pod
 	Events map[string]Event `json:"e,omitempty"` // by UID
 }
 
@@ -116,6 +120,9 @@ type Event struct {
 	Count     int64  `json:"n"`
 	Message   string `json:"m,omitempty"` // only if a span needs it
 }
+
+// kind returns what the phases depend on.
+func (e *Event) kind() string { return cmp.Or(e.Kind, e.Reason) }
 
 // note notes the time of an Event.
 func (p *Pod) note(e Event) {
@@ -155,18 +162,6 @@ func (r *Revision) start() int64 {
 	return at
 }
 
-// HasStarts reports whether there is a start of a container.
-func (r *Revision) HasStarts() bool {
-	for _, p := range r.Pods {
-		for _, e := range p.Events {
-			if e.kind() == reasonStarted {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Key identifies a revision in a Model.
 type Key struct{ Workload, Revision string }
 
@@ -179,85 +174,81 @@ func (m *Model) Revision(key Key) (*Workload, *Revision) {
 	return w, w.Revisions[key.Revision]
 }
 
-// Forget removes a revision, and its workload if it was the last one.
-func (m *Model) Forget(key Key) {
-	w, r := m.Revision(key)
-	if r == nil {
-		return
-	}
-	if delete(w.Revisions, key.Revision); len(w.Revisions) == 0 {
-		delete(m.Workloads, key.Workload)
-		return
-	}
-	w.forgetNames(r)
-	for uid, a := range w.Activations {
-		a.Replaces = a.Replaces || r.hadPodsAt(key.Revision, a)
-		w.Activations[uid] = a
+// ReceivedAt notes when the process got what the model says. Join then notes it for what was news.
+func (m *Model) ReceivedAt(now int64) {
+	for _, w := range m.Workloads {
+		for _, r := range w.Revisions {
+			r.News = now
+			for _, p := range r.Pods {
+				p.News = now
+			}
+		}
 	}
 }
 
-// forgetNames removes the names of a revision's pods that no other revision uses: those of a StatefulSet
-// do.
-func (w *Workload) forgetNames(r *Revision) {
-	if len(w.Names.Created)+len(w.Names.Deleted) == 0 {
-		return
+// Clone returns a copy that later calls of Join do not change.
+func (w *Workload) Clone() *Workload {
+	c := *w
+	c.Activations, c.Names = maps.Clone(w.Activations), w.Names.clone()
+	c.Revisions = make(map[string]*Revision, len(w.Revisions))
+	for name, r := range w.Revisions {
+		copied := *r
+		copied.Attributes, copied.Events, copied.Steps = maps.Clone(r.Attributes), maps.Clone(r.Events), maps.Clone(r.Steps)
+		copied.Names, copied.Pods = r.Names.clone(), maps.Clone(r.Pods)
+		copied.Links, copied.Sent = maps.Clone(r.Links), maps.Clone(r.Sent)
+		c.Revisions[name] = &copied
 	}
-	used := map[string]bool{}
-	for _, other := range w.Revisions {
-		for _, pod := range other.Pods {
-			used[pod.Name] = true
-		}
-	}
-	for _, pod := range r.Pods {
-		if !used[pod.Name] {
-			delete(w.Names.Created, pod.Name)
-			delete(w.Names.Deleted, pod.Name)
-		}
-	}
+	return &c
+}
+
+func (n Names) clone() Names {
+	n.Created, n.Deleted = maps.Clone(n.Created), maps.Clone(n.Deleted)
+	return n
 }
 
 // Mark returns a model that has only what was delivered of a revision.
-func (w *Workload) Mark(key Key, sent map[string]uint64) *Model {
-	r := &Revision{Sent: sent, Closed: w.Revisions[key.Revision].Closed}
-	of := &Workload{Cluster: w.Cluster, UID: w.UID, Revisions: map[string]*Revision{key.Revision: r}}
-	return &Model{Workloads: map[string]*Workload{key.Workload: of}}
+func (w *Workload) Mark(key Key) *Model {
+	known := w.Revisions[key.Revision]
+	marked := *w
+	marked.Activations, marked.Names = nil, Names{}
+	marked.Revisions = map[string]*Revision{key.Revision: {Sent: maps.Clone(known.Sent), Closed: known.Closed}}
+	return &Model{Workloads: map[string]*Workload{key.Workload: &marked}}
 }
 
+// MarkSent notes that a part was delivered.
+func (r *Revision) MarkSent(part string) { put(&r.Sent, part, true) }
+
 func (m *Model) workload(key string) *Workload {
-	if m.Workloads == nil {
-		m.Workloads = map[string]*Workload{}
-	}
 	w := m.Workloads[key]
 	if w == nil {
 		w = &Workload{}
-		m.Workloads[key] = w
+		put(&m.Workloads, key, w)
 	}
 	return w
 }
 
 func (w *Workload) revision(name string) *Revision {
-	if w.Revisions == nil {
-		w.Revisions = map[string]*Revision{}
-	}
 	r := w.Revisions[name]
 	if r == nil {
 		r = &Revision{}
-		w.Revisions[name] = r
+		put(&w.Revisions, name, r)
 	}
 	return r
 }
 
 func (r *Revision) pod(uid string) *Pod {
-	if r.Pods == nil {
-		r.Pods = map[string]*Pod{}
-	}
 	p := r.Pods[uid]
 	if p == nil {
 		p = &Pod{}
-		r.Pods[uid] = p
+		put(&r.Pods, uid, p)
 	}
 	return p
 }
 
-// kind returns what the phases depend on.
-func (e *Event) kind() string { return cmp.Or(e.Kind, e.Reason) }
+// put puts a value into a map that can be nil.
+func put[K comparable, V any](in *map[K]V, key K, value V) {
+	if *in == nil {
+		*in = map[K]V{}
+	}
+	(*in)[key] = value
+}

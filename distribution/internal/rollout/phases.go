@@ -50,8 +50,8 @@ func (o occurrences) since(at int64) (later occurrences) {
 			continue
 		}
 		if e.First < at {
-			of := *e
-			of.First, e = e.Last, &of
+			again := *e
+			again.First, e = e.Last, &again
 		}
 		later = append(later, e)
 	}
@@ -65,6 +65,14 @@ func (o occurrences) in(container string) occurrences {
 
 func (o occurrences) warnings() occurrences {
 	return o.which(func(e *occurrence) bool { return e.Warning })
+}
+
+// count returns how often all of them occurred.
+func (o occurrences) count() (count int64) {
+	for _, e := range o {
+		count += e.Count
+	}
+	return count
 }
 
 // first returns the earliest time; 0: there is none.
@@ -153,8 +161,8 @@ func (p phase) ordered() phase {
 }
 
 // pull is from Pulling to Pulled. If the node had the image, there is no pull.
-func pull(of occurrences, container string) (p phase, ok bool) {
-	pulling, pulled, failures := of.with(reasonPulling), of.with(reasonPulled), of.with(kindPullFailed)
+func pull(own occurrences, container string) (p phase, ok bool) {
+	pulling, pulled, failures := own.with(reasonPulling), own.with(reasonPulled), own.with(kindPullFailed)
 	if len(pulling)+len(pulled)+len(failures) == 0 {
 		return p, false
 	}
@@ -163,7 +171,7 @@ func pull(of occurrences, container string) (p phase, ok bool) {
 	if p.start == 0 {
 		p.start, p.startInferred = p.startFrom(pulled, failures), true
 	}
-	implied := of.with(kindPresent, reasonCreated, reasonStarted)
+	implied := own.with(kindPresent, reasonCreated, reasonStarted)
 	switch {
 	case len(pulled) > 0:
 		p.end = pulled.first()
@@ -186,8 +194,8 @@ func (p *phase) startFrom(pulled, failures occurrences) int64 {
 }
 
 func (p *phase) describe(messages ...occurrences) {
-	for _, of := range messages {
-		for _, e := range of {
+	for _, some := range messages {
+		for _, e := range some {
 			name, size, _ := pullOf(e.Message)
 			p.image, p.imageSize = cmp.Or(p.image, name), max(p.imageSize, size)
 		}
@@ -207,13 +215,13 @@ func isClaimed(warning *occurrence) bool {
 }
 
 // start is from Created to Started, for the first time.
-func start(of occurrences, container string) (p phase, ok bool) {
-	created, started, failures := of.with(reasonCreated), of.with(reasonStarted), of.with(reasonFailed)
-	again := of.with(restartKinds...)
+func start(own occurrences, container string) (p phase, ok bool) {
+	created, started, failures := own.with(reasonCreated), own.with(reasonStarted), own.with(reasonFailed)
+	again := own.with(restartKinds...)
 	if len(failures) > 0 && len(started) == 0 {
 		// A kubelet also backs off if it cannot start the container at all, for example without the command.
-		failures = of.with(reasonFailed, kindCrashed)
-		again = of.with(kindRestarted)
+		failures = own.with(reasonFailed, kindCrashed)
+		again = own.with(kindRestarted)
 	}
 	if len(created)+len(started)+len(failures)+len(again) == 0 {
 		return p, false
@@ -223,7 +231,7 @@ func start(of occurrences, container string) (p phase, ok bool) {
 		p.end, p.endInferred = again.first(), true
 	}
 	if p.start == 0 {
-		earlier := cmp.Or(of.with(reasonPulled, kindPresent).first(), failures.first(), p.end)
+		earlier := cmp.Or(own.with(reasonPulled, kindPresent).first(), failures.first(), p.end)
 		p.start, p.startInferred = earlier, true
 	}
 	if p.end == 0 {
@@ -234,9 +242,9 @@ func start(of occurrences, container string) (p phase, ok bool) {
 }
 
 // restart is from the first time that a container that had started ended, to its last start.
-func restart(of occurrences, container string) (p phase, ok bool) {
-	again, started := of.with(restartKinds...), of.with(reasonStarted)
-	neverStarted := len(started)+len(of.with(kindRestarted)) == 0 && len(of.with(reasonFailed)) > 0
+func restart(own occurrences, container string) (p phase, ok bool) {
+	again, started := own.with(restartKinds...), own.with(reasonStarted)
+	neverStarted := len(started)+len(own.with(kindRestarted)) == 0 && len(own.with(reasonFailed)) > 0
 	if len(again) == 0 || neverStarted {
 		return p, false
 	}

@@ -11,38 +11,41 @@ import (
 
 // Options are what spans depend on, other than records.
 type Options struct {
-	// Idle is how long a rollout waits for news.
+	// Idle is how long a rollout that is not complete waits for news.
 	Idle time.Duration
+	// Settle is how long one waits for news that is.
+	Settle time.Duration
 	// Now decides one question only: whether a probe still fails. No Event says that it succeeds.
 	Now time.Time
-	// job reports whether the pods belong to a Job: their end is no failure.
-	job bool
 }
 
 // view is what is known of one pod, in the order of time.
 type view struct {
-	uid     string
-	pod     *Pod
-	began   int64 // by the clocks of controllers and schedulers, if they have a record of it
-	created int64 // 0: not known
-	start   int64 // 0: nothing shows that it started; only its end is known
-	end     int64 // of the last container's first start
-	active  int64 // until when something happened that belongs to the start, such as crashes
-	phases  []phase
-	others  occurrences // warnings that belong to no phase
-	failing occurrences // those of others that did not recover
-	stop    *phase      // the end of the pod; nil: it is not known to have ended
-	stopped int64       // as began
+	uid       string
+	pod       *Pod
+	began     int64       // by the clocks of controllers and schedulers, if they have a record of it
+	created   int64       // 0: not known
+	start     int64       // 0: nothing shows that it started; only its end is known
+	end       int64       // of the last container's first start
+	active    int64       // until when something happened that belongs to the start, such as crashes
+	events    occurrences // without those of its end
+	phases    []phase
+	others    occurrences // warnings that belong to no phase
+	failing   occurrences // those of others that did not recover
+	limit     int64       // what happens later is no part of its start
+	available bool        // a scale-down after its start proves it
+	stop      *phase      // the end of the pod; nil: it is not known to have ended
+	stopped   int64       // as began
 	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
 	// owner says how many pods it wants, only pods that it did not delete can be gone: it replaces them.
 	gone bool
 }
 
 // viewOf needs the names of the workload, too: a StatefulSet creates pods itself.
-func viewOf(uid string, pod *Pod, r *Revision, workload Names, o Options) view {
-	v := view{uid: uid, pod: pod, began: r.began(pod)}
+func viewOf(uid string, pod *Pod, r *Revision, workload Names) *view {
+	v := &view{uid: uid, pod: pod, began: r.began(pod), limit: always}
 	all := inOrder(pod.Events)
-	began := all.without(kindStopping)
+	v.events = all.without(kindStopping)
 	created := bothTimes(r.Names.Created[pod.Name], workload.Created[pod.Name])
 	v.created = latestUntil(created, cmp.Or(pod.Placed, v.began)+int64(time.Second))
 	v.began = earliest(v.began, v.created)
@@ -51,35 +54,60 @@ func viewOf(uid string, pod *Pod, r *Revision, workload Names, o Options) view {
 		deleted := v.deletion(killed.first(), r.Names.Deleted[pod.Name], workload.Deleted[pod.Name], created)
 		v.stopped = cmp.Or(deleted, killed.first())
 		v.stop = stopOf(all, killed, deleted)
-		began = began.which(func(e *occurrence) bool { return !v.stop.hasWarning(e) })
+		v.events = v.events.which(func(e *occurrence) bool { return !v.stop.hasWarning(e) })
 	}
-	if len(began) > 0 {
-		v.addStart(began, o)
+	if len(v.events) > 0 {
+		v.addStart()
 	}
 	return v
 }
 
-// addStart finds out how the pod started, from its Events without those of its end.
-func (v *view) addStart(began occurrences, o Options) {
-	v.addPhases(began)
-	for i := range v.phases {
-		if p := &v.phases[i]; p.name == "restart" {
-			p.late = v.isLate(p.start, o)
-			p.fail(!v.isLate(p.end, o) && v.endedBefore(p.end+int64(o.Idle/2), o))
-		}
-	}
-	v.others = began.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
-	v.failing = v.others.which(func(e *occurrence) bool {
-		return !harmless[e.Reason] && !v.recovered(e, began, o) && !v.isLate(e.First, o)
-	})
+// addStart finds the phases of the pod's start.
+func (v *view) addStart() {
+	v.addPhases()
+	v.others = v.events.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
 	v.start = v.began
 	for _, p := range v.phases {
 		if p.start >= v.began-skew { // Else it is the time of another clock.
 			v.start = min(v.start, p.start) // A pull can have begun before the first record.
 		}
 	}
-	v.end = v.endOf(began, func(p *phase) bool { return p.name != "restart" })
-	v.active = v.endOf(began, func(p *phase) bool { return !p.late })
+	v.end = v.endOf(func(p *phase) bool { return p.name != "restart" })
+	v.active = v.end
+}
+
+// judge decides what failed at the start of the pod, which was a part of a rollout.
+func (v *view) judge(x *run, o Options) {
+	if started := v.startedAt(); started != 0 {
+		v.limit = started + int64(o.Idle)
+		if x.left == 0 && !IsJob(x.revision) { // Nothing waits for the pod any more.
+			v.available = x.proof >= started
+			v.limit = max(x.proof, started+int64(min(StopWindow, o.Idle)))
+		}
+	}
+	for i := range v.phases {
+		if p := &v.phases[i]; p.name == "restart" {
+			p.late = p.start > v.limit
+			p.fail(p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(p.end+int64(o.Idle/2)))
+		}
+	}
+	v.failing = v.others.which(func(e *occurrence) bool {
+		return !harmless[e.Reason] && e.First <= v.limit && !v.recovered(e, x, o)
+	})
+	v.active = v.endOf(func(p *phase) bool { return !p.late })
+}
+
+// startedAt returns when the last container started that is known; 0: one of them has not.
+func (v *view) startedAt() (at int64) {
+	for _, p := range v.phases {
+		if p.name == "start" && p.missing != "" {
+			return 0
+		}
+		if p.name == "start" {
+			at = max(at, p.end)
+		}
+	}
+	return at
 }
 
 // bothTimes returns what the owner of the pods and the workload have noted, in the order of time.
@@ -99,7 +127,8 @@ func (v *view) deletion(killed int64, own, workload, created []int64) int64 {
 	if at := latestUntil(workload, killed+int64(time.Second)); at != 0 && killed-at <= int64(StopWindow) {
 		return at
 	}
-	if !v.isOnWrongClock() {
+	// Usually the kubelet's first record comes seconds after the creation, also if something fails.
+	if v.pod.Seen == 0 || v.pod.Seen >= v.began-skew && v.pod.Seen <= v.began+int64(StopWindow) {
 		return 0
 	}
 	at := firstAfter(workload, v.began)
@@ -107,12 +136,6 @@ func (v *view) deletion(killed int64, own, workload, created []int64) int64 {
 		return 0
 	}
 	return at
-}
-
-// isOnWrongClock reports whether the kubelet's first record is before the creation of the pod, or long
-// after it. Usually it comes seconds later, also if something fails.
-func (v *view) isOnWrongClock() bool {
-	return v.pod.Seen != 0 && (v.pod.Seen < v.began-skew || v.pod.Seen > v.began+int64(StopWindow))
 }
 
 func firstAfter(times []int64, after int64) int64 {
@@ -133,37 +156,41 @@ func latestUntil(times []int64, until int64) (latest int64) {
 	return latest
 }
 
-func (v *view) addPhases(began occurrences) {
-	if p, ok := schedule(began, v.created); ok {
+func (v *view) addPhases() {
+	if p, ok := schedule(v.events, v.created); ok {
 		v.phases = append(v.phases, p)
 	}
-	for _, container := range began.containers() {
-		of := began.in(container)
+	for _, container := range v.events.containers() {
+		own := v.events.in(container)
 		for _, phase := range []func(occurrences, string) (phase, bool){pull, start, restart} {
-			if p, ok := phase(of, container); ok {
+			if p, ok := phase(own, container); ok {
 				v.phases = append(v.phases, p)
 			}
 		}
 	}
 }
 
-// endedBefore reports whether the pod ended before a time. It is false for a Job, whose pods end without a failure.
-func (v *view) endedBefore(at int64, o Options) bool {
-	return !o.job && v.stop != nil && v.stop.start < at
-}
+// endedBefore reports whether the pod ended before a time.
+func (v *view) endedBefore(at int64) bool { return v.stop != nil && v.stop.start < at }
 
-// isLate reports whether the pod had started long before.
-func (v *view) isLate(at int64, o Options) bool {
-	started := int64(0)
-	for _, p := range v.phases {
-		if p.name == "start" && p.missing != "" {
-			return false
-		}
-		if p.name == "start" {
-			started = max(started, p.end)
+// isStopping reports whether a kubelet killed the pod. If a container started later, the pod only got a new sandbox.
+func isStopping(pod *Pod) bool {
+	killed, started := int64(0), int64(0)
+	for _, e := range pod.Events {
+		switch e.kind() {
+		case kindStopping:
+			killed = max(killed, e.Last)
+		case reasonStarted:
+			started = max(started, e.Last)
 		}
 	}
-	return started != 0 && at > started+int64(o.Idle)
+	return killed != 0 && killed >= started
+}
+
+// makesRoom reports whether the end of the pod began less than StopWindow before: a pod that was created then can
+// have its place.
+func (v *view) makesRoom(at int64) bool {
+	return v.stopped <= at+skew && at-v.stopped <= int64(StopWindow)
 }
 
 // harmless are warnings of objects that run in spite of them. Kubelets and controllers repeat them, so no later Event
@@ -174,41 +201,32 @@ var harmless = map[string]bool{
 }
 
 // recovered reports whether something shows that a warning is over.
-func (v *view) recovered(warning *occurrence, all occurrences, o Options) bool {
-	if warning.Reason == reasonUnhealthy {
-		pause := all.probePause(o.Idle)
-		isOver := o.Now.UnixNano()-warning.Last > int64(pause)
-		if pause < o.Idle {
-			pause = StopWindow // A kubelet writes about each failure, so that it is known sooner.
-		}
-		// The probe of a healthy pod can fail while the pod ends. A failure long after the start is not the one of the start.
-		isAnother := pause < o.Idle && v.isLate(warning.Last, o)
-		return isOver && (v.stop == nil || warning.Last >= v.stop.start || isAnother || !v.endedBefore(warning.Last+int64(pause), o))
+func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
+	if warning.Reason != reasonUnhealthy {
+		later := v.events.with(reasonPulling, reasonPulled, kindPresent, reasonCreated, reasonStarted)
+		return len(later) > 0 && later.last() >= warning.Last
 	}
-	later := all.with(reasonPulling, reasonPulled, kindPresent, reasonCreated, reasonStarted)
-	return len(later) > 0 && later.last() >= warning.Last
+	if started := v.startedAt(); started != 0 && x.proof >= max(started, warning.Last) {
+		return true
+	}
+	// A kubelet that has written many Events about the pod writes one in five minutes, however often the probe fails.
+	pause, many := int64(min(StopWindow, o.Idle)), v.events.without(ReasonScheduled, reasonUnplaced).count() >= manyEvents
+	if many {
+		pause = int64(o.Idle + o.Idle/2)
+	}
+	if o.Now.UnixNano()-warning.Last <= pause {
+		return false
+	}
+	// A failure long after the start is not the one of the start.
+	return !many && warning.Last > v.limit || !v.endedBefore(warning.Last+pause)
 }
 
 // manyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.
 const manyEvents = 20
 
-// probePause returns how long after its last record a probe counts as failing. A kubelet that has written many
-// Events about the pod writes one in five minutes, however often the probe fails. The pause must end before the
-// connector looks for the last time, which is twice the idle timeout after the last record.
-func (o occurrences) probePause(idle time.Duration) time.Duration {
-	count := int64(0)
-	for _, e := range o.without(ReasonScheduled, reasonUnplaced) {
-		count += e.Count
-	}
-	if count < manyEvents {
-		return idle / 2
-	}
-	return idle + idle/2
-}
-
 // endOf returns the end of the last of some phases. If one of them has not ended, or no container
 // started, it returns the time of the last Event.
-func (v *view) endOf(began occurrences, counts func(*phase) bool) (end int64) {
+func (v *view) endOf(counts func(*phase) bool) (end int64) {
 	started := false
 	for i := range v.phases {
 		p := &v.phases[i]
@@ -216,19 +234,21 @@ func (v *view) endOf(began occurrences, counts func(*phase) bool) (end int64) {
 			continue
 		}
 		if p.missing != "" {
-			return max(end, began.last())
+			return max(end, v.events.last())
 		}
 		end = max(end, p.end)
 		started = started || v.isStart(p)
 	}
 	if !started {
-		end = max(end, began.last())
+		end = max(end, v.events.last())
 	}
 	return end
 }
 
 // isStart reports whether the phase is the start of a container that goes on.
-func (v *view) isStart(p *phase) bool { return p.name == "start" && !v.isInit(p.container) }
+func (v *view) isStart(p *phase) bool {
+	return p.name == "start" && !slices.ContainsFunc(v.events, func(e *occurrence) bool { return e.Container == p.container && e.Init })
+}
 
 // stopOf returns the end of a pod: from the deletion, or the first Killing, to the last Killing. No
 // Event says that the pod is gone.
@@ -248,28 +268,25 @@ func (p *phase) hasWarning(e *occurrence) bool {
 }
 
 // hasStarted reports whether all containers that are known have started, one of them at least.
-func (v *view) hasStarted() bool {
-	started := false
-	for _, p := range v.phases {
+func (v *view) hasStarted() bool { return v.missing() == "" }
+
+// missing returns what the pod still waits for; empty: nothing.
+func (v *view) missing() string {
+	missing := reasonStarted
+	for i := range v.phases {
+		p := &v.phases[i]
 		if p.missing != "" && !p.late {
-			return false
+			return p.missing
 		}
-		started = started || v.isStart(&p)
+		if v.isStart(p) {
+			missing = ""
+		}
 	}
-	return started
+	return missing
 }
 
 func (v *view) hasRestarted() bool {
 	return slices.ContainsFunc(v.phases, func(p phase) bool { return p.name == "restart" })
-}
-
-func (v *view) isInit(container string) bool {
-	for _, e := range v.pod.Events {
-		if e.Container == container {
-			return e.Init
-		}
-	}
-	return false
 }
 
 func (v *view) hasFailed() bool {
@@ -299,10 +316,9 @@ func (p *phase) failure() string {
 	if len(causes) == 0 {
 		causes = p.warnings
 	}
-	latest := slices.MaxFunc(causes, func(a, b *occurrence) int {
+	return slices.MaxFunc(causes, func(a, b *occurrence) int {
 		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.uid, b.uid))
-	})
-	return latest.Message
+	}).Message
 }
 
 // hasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
@@ -310,17 +326,4 @@ func hasCause(e *occurrence) bool {
 	reason, isError := strings.CutPrefix(e.Message, "Error: ")
 	isWord := isError && !strings.Contains(reason, " ")
 	return !strings.HasPrefix(e.Message, "Back-off") && !isWord
-}
-
-// missing returns what the pod still waits for; empty: nothing.
-func (v *view) missing() string {
-	for _, p := range v.phases {
-		if p.missing != "" && !p.late {
-			return p.missing
-		}
-	}
-	if !v.hasStarted() {
-		return reasonStarted
-	}
-	return ""
 }

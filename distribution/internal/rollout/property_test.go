@@ -21,7 +21,7 @@ func bytesOf(t *testing.T, m *rollout.Model) string {
 	var all []string
 	for _, w := range m.Workloads {
 		for name, r := range w.Revisions {
-			for _, part := range w.Spans(name, late).Parts {
+			for _, part := range w.Spans(name, late) {
 				encoded, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(r.Write([]rollout.Part{part}, "scope", "1"))
 				require.NoError(t, err)
 				all = append(all, name+part.Key+string(encoded))

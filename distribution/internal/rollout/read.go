@@ -56,6 +56,7 @@ type subject struct {
 	attributes pcommon.Map
 	known      *Model // whose attributes are left out
 	cluster    string
+	namespace  string // empty: the object is cluster-scoped
 	workload   string // its UID
 	kind, name string // of the object
 	pod        string // its UID; empty: the object is not a pod
@@ -67,6 +68,7 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 	s = subject{
 		attributes: attributes,
 		cluster:    cmp.Or(text(attributes, "k8s.cluster.uid"), text(attributes, "k8s.cluster.name")),
+		namespace:  text(attributes, "k8s.namespace.name"),
 		workload:   text(attributes, "k8s.workload.uid"),
 		kind:       text(attributes, "k8s.object.kind"),
 		name:       text(attributes, "k8s.object.name"),
@@ -250,12 +252,12 @@ func WorkloadKey(resource pcommon.Map) string {
 }
 
 // key returns the key of the workload in a Model.
-func (s *subject) key() string { return s.cluster + "/" + s.workload }
+func (s *subject) key() string { return s.cluster + "/" + s.namespace + "/" + s.workload }
 
 // in returns the workload in the model.
 func (s *subject) in(m *Model) *Workload {
 	w := m.workload(s.key())
-	w.Cluster, w.UID = s.cluster, s.workload
+	w.Cluster, w.Namespace, w.UID = s.cluster, s.namespace, s.workload
 	w.Kind, w.Name = text(s.attributes, "k8s.workload.kind"), text(s.attributes, "k8s.workload.name")
 	return w
 }
@@ -270,8 +272,8 @@ func (s *subject) revisionIn(m *Model, name string, record plog.LogRecord) *Revi
 // describe notes what the resource of the spans is, and the trace context of the record.
 func (s *subject) describe(r *Revision, name string, record plog.LogRecord) {
 	var known map[string]string
-	if _, of := s.known.Revision(Key{s.key(), name}); of != nil {
-		known = of.Attributes
+	if _, same := s.known.Revision(Key{s.key(), name}); same != nil {
+		known = same.Attributes
 	}
 	for attribute, value := range s.attributes.All() {
 		if value.Type() == pcommon.ValueTypeStr && isOfWorkload(attribute) && known[attribute] < value.Str() {
@@ -301,7 +303,7 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 		return s.readScaling(m, record, uid, e)
 	case e.Reason == ReasonCreatedPod || e.Reason == reasonDeletedPod:
 		return s.readNames(m, record, e)
-	case e.Warning && s.revision != "" && !harmless[e.Reason]:
+	case s.revision != "" && (e.Warning && !harmless[e.Reason] || e.Reason == reasonCompleted && IsJob(s.revision)):
 		r := s.revisionIn(m, s.revision, record)
 		r.First = earliest(r.First, e.First)
 		joinEvents(&r.Events, map[string]Event{uid: e})

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -43,37 +42,90 @@ const (
 )
 
 func (w *Workload) rootID(e episode) (pcommon.TraceID, pcommon.SpanID) {
-	trace := w.traceOf(e)
+	trace := w.traceID(e)
 	return trace, spanID(trace, w.UID, phaseRollout, "")
 }
 
-// rollout returns the span of a rollout.
-func (w *Workload) rollout(r *Revision, x *run) Span {
-	trace, id := w.rootID(x.episode)
-	outcome := "incomplete"
-	if x.isComplete() {
-		outcome = "complete"
+// Part is a tree of spans that is delivered once, as a whole: the span of a rollout, a pod, or the end of a pod.
+type Part struct {
+	Key   string // what Revision.Sent has it by
+	Spans []Span
+	// Outcome is that of a rollout; empty: this is a pod, or the end of one.
+	Outcome string
+	News    int64         // when the process last had news of it
+	Wait    time.Duration // it is final if no news come for this long
+}
+
+// Spans returns what is to be delivered of a revision. It is nothing if it is not known which pods the revision has.
+func (w *Workload) Spans(revision string, o Options) (parts []Part) {
+	if w.lacks {
+		return nil
 	}
+	r, h := w.Revisions[revision], w.history()
+	runs, views := w.runs(h, revision, o)
+	for _, x := range runs {
+		part := Part{Key: "r/" + x.activation, Spans: []Span{w.rollout(r, x, o)}, Outcome: x.outcome(), News: r.News, Wait: x.wait(o)}
+		if part.Outcome == Complete && len(x.initial) > 0 { // News of a later scale-up do not matter.
+			part.News = 0
+			for _, v := range x.initial {
+				part.News = max(part.News, v.pod.News)
+			}
+		}
+		parts = append(parts, part)
+	}
+	for _, v := range views {
+		own := episode{revision: revision}
+		if v.start != 0 {
+			own = h.at(revision, v.began)
+			parts = append(parts, Part{Key: "p/" + v.uid, Spans: w.podSpans(own, v), News: v.pod.News, Wait: v.wait(o)})
+		}
+		if v.stop != nil { // The rollout that ended it can begin a bit later.
+			wait := max(o.Settle, min(StopWindow, o.Idle))
+			parts = append(parts, Part{Key: "s/" + v.uid, Spans: []Span{w.stopSpan(h, own, v)}, News: v.pod.News, Wait: wait})
+		}
+	}
+	return parts
+}
+
+// rollout returns the span of a rollout.
+func (w *Workload) rollout(r *Revision, x *run, o Options) Span {
+	trace, id := w.rootID(x.episode)
+	summary, planned := w.summary(x, o), int64(x.planned)
 	s := Span{
 		Trace: trace, ID: id, Start: x.start, End: max(x.end, x.last),
 		Name: "rollout " + strings.ToLower(w.Kind) + "/" + w.Name,
 		Attributes: map[string]any{
 			"k8s.rollout.revision":     x.revision,
-			"k8s.rollout.outcome":      outcome,
-			"k8s.rollout.pods.planned": int64(x.planned()),
-			"k8s.rollout.pods.started": int64(x.started()),
-			"k8s.rollout.pods.failed":  int64(x.failed()),
+			"k8s.rollout.outcome":      summary.Outcome,
+			"k8s.rollout.pods.planned": planned,
+			"k8s.rollout.pods.started": min(planned, int64(x.count((*view).hasStarted))),
+			"k8s.rollout.pods.failed":  min(planned, int64(x.count((*view).hasFailed))),
 		},
 		Warnings: warningsOf(slices.Concat(x.events.warnings(), x.late)),
 		Links:    slices.SortedFunc(maps.Keys(r.Links), compareLinks),
-		Error:    x.failure(),
 	}
-	if len(x.initial) > 0 {
-		// A workload that creates pods itself does not name the revision of these records.
-		s.Start, s.End = min(x.start, x.initial[0].start), x.end
+	if len(x.initial) > 0 && summary.Outcome == Complete {
+		s.End = x.end
 	}
-	s.infer(!x.begins, !x.isComplete())
-	if missing := x.missing(); len(missing) > 0 {
+	if len(x.initial) > 0 { // A workload that creates pods itself does not name the revision of these records.
+		s.Start = min(x.start, x.initial[0].start)
+	}
+	for _, v := range x.initial {
+		if v.hasFailed() {
+			s.End = max(s.End, v.active)
+		}
+	}
+	if summary.Outcome == Failed {
+		s.Error = x.failure()
+	}
+	if summary.Reason != "" {
+		s.Attributes["k8s.rollout.reason"] = summary.Reason
+	}
+	if images := summary.imageChanges(); len(images) > 0 {
+		s.Attributes["k8s.rollout.images"] = images
+	}
+	s.infer(!x.begins, summary.Outcome != Complete)
+	if missing := x.missing(); len(missing) > 0 && summary.Outcome != Complete {
 		s.Attributes["k8s.rollout.missing"] = missing
 	}
 	return s
@@ -93,25 +145,15 @@ func (s *Span) infer(start, end bool) {
 	}
 }
 
-// pod returns the parts of a pod: its start, and its end.
-func (w *Workload) pod(h history, revision string, v *view) (parts []Part) {
-	own := episode{revision: revision}
-	if v.start != 0 {
-		own = h.at(revision, v.began)
-		parts = append(parts, Part{podPart + v.uid, w.podSpans(own, v)})
-	}
-	if v.stop != nil {
-		parts = append(parts, Part{stopPart + v.uid, []Span{w.stopSpan(h, own, v)}})
-	}
-	return parts
-}
-
 func (w *Workload) podSpans(own episode, v *view) []Span {
 	trace, root := w.rootID(own)
 	s := Span{
 		Trace: trace, ID: spanID(trace, v.uid, phasePod, ""), Parent: root, Name: "pod " + v.pod.Name,
 		Start: v.start, End: max(v.start, v.end), Attributes: v.attributes(),
 		Warnings: warningsOf(v.others), Error: v.failure(),
+	}
+	if v.hasFailed() {
+		s.End = max(s.End, v.active)
 	}
 	s.infer(v.created == 0, !v.hasStarted())
 	spans := []Span{s}
@@ -197,13 +239,6 @@ func warningsOf(all occurrences) []Warning {
 	return warnings
 }
 
-func plural(count int, noun string) string {
-	if count == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", count, noun)
-}
-
 // Write writes the spans as OTLP. All have the resource of the revision.
 func (r *Revision) Write(parts []Part, scope, version string) ptrace.Traces {
 	traces := ptrace.NewTraces()
@@ -231,12 +266,12 @@ func (s *Span) write(to ptrace.Span) {
 	to.SetKind(ptrace.SpanKindInternal)
 	to.SetStartTimestamp(pcommon.Timestamp(s.Start))
 	to.SetEndTimestamp(pcommon.Timestamp(s.End))
-	put(to.Attributes(), s.Attributes)
+	putAll(to.Attributes(), s.Attributes)
 	for _, warning := range s.Warnings {
 		event := to.Events().AppendEmpty()
 		event.SetTimestamp(pcommon.Timestamp(warning.At))
 		event.SetName(warning.Reason)
-		put(event.Attributes(), warning.Attributes)
+		putAll(event.Attributes(), warning.Attributes)
 	}
 	for _, link := range s.Links {
 		link.write(to)
@@ -261,8 +296,8 @@ func (l Link) write(to ptrace.Span) {
 	link.SetSpanID(span)
 }
 
-// put writes attributes in the order of their names, so that the bytes are always the same.
-func put(to pcommon.Map, attributes map[string]any) {
+// putAll writes attributes in the order of their names, so that the bytes are always the same.
+func putAll(to pcommon.Map, attributes map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		switch value := attributes[name].(type) {
 		case string:

@@ -40,7 +40,7 @@ var late = rollout.Options{Idle: 5 * time.Minute, Now: epoch.Add(24 * time.Hour)
 func spansOf(m *rollout.Model, o rollout.Options) (all []rollout.Span) {
 	for _, w := range m.Workloads {
 		for name := range w.Revisions {
-			for _, part := range w.Spans(name, o).Parts {
+			for _, part := range w.Spans(name, o) {
 				all = append(all, part.Spans...)
 			}
 		}
@@ -85,7 +85,7 @@ func writeChildren(out *strings.Builder, spans []rollout.Span, parent pcommon.Sp
 }
 
 func notes(s rollout.Span) (notes string) {
-	for _, name := range []string{"outcome", "revision", "pods.planned", "pods.started", "pods.failed", "missing", "inferred"} {
+	for _, name := range []string{"outcome", "revision", "reason", "images", "pods.planned", "pods.started", "pods.failed", "missing", "inferred"} {
 		if value, ok := s.Attributes["k8s.rollout."+name]; ok {
 			notes += fmt.Sprintf(" %s=%v", name, value)
 		}

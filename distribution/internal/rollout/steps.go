@@ -57,10 +57,8 @@ func (r *Revision) joinSteps(in map[Step]bool) bool {
 		if r.Steps[s] {
 			continue
 		}
-		if r.Steps == nil {
-			r.Steps = map[Step]bool{}
-		}
-		r.Steps[s], added = true, append(added, s)
+		put(&r.Steps, s, true)
+		added = append(added, s)
 	}
 	if len(r.Steps) > maxSteps {
 		all := r.steps()
@@ -95,6 +93,16 @@ func (r *Revision) scaledToZero(after int64) (first int64) {
 		}
 	}
 	return first
+}
+
+// scaledDown returns when the revision was last scaled down between two times; 0: no record shows it.
+func (r *Revision) scaledDown(from, until int64) (last int64) {
+	for s := range r.Steps {
+		if !s.Up && s.At >= from && s.At < until {
+			last = max(last, s.At)
+		}
+	}
+	return last
 }
 
 func (r *Revision) isScaledDownBefore(at int64) bool {

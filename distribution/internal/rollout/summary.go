@@ -11,15 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// The outcomes of a rollout. docs/rollouts.md defines them.
-const (
-	Complete   = "complete"
-	Failed     = "failed"
-	Superseded = "superseded"
-	Incomplete = "incomplete"
-)
-
-// The reasons of a rollout.
+// Reasons of a rollout.
 const (
 	First    = "first"    // no revision was there before
 	Update   = "update"   // it replaces another revision
@@ -47,47 +39,52 @@ func (w *Workload) Rollouts(o Options) (all []Rollout) {
 		return nil
 	}
 	h := w.history()
-	for _, e := range h {
-		if strings.HasPrefix(w.controllerOf(e.revision), "cronjob.") {
-			continue
-		}
-		options := o
-		options.job = IsJob(e.revision)
-		if x := w.newRun(h, e, w.views(e.revision, options), options); x.isKnown() {
-			all = append(all, w.summary(h, x))
+	for revision := range w.Revisions {
+		if !strings.HasPrefix(w.controllerOf(revision), "cronjob.") {
+			runs, _ := w.runs(h, revision, o)
+			for _, x := range runs {
+				all = append(all, w.summary(x, o))
+			}
 		}
 	}
+	slices.SortFunc(all, func(a, b Rollout) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Revision, b.Revision))
+	})
 	return all
 }
 
-func (w *Workload) summary(h history, x *run) Rollout {
+func (w *Workload) summary(x *run, o Options) Rollout {
 	s := Rollout{
 		Revision: x.revision, Start: x.start, Record: w.recordOf(x.episode), Undone: x.undone,
-		Replaced: w.replacedBy(h, x.episode), Images: w.Revisions[x.revision].images(),
-		Outcome: Incomplete,
+		Replaced: x.replaced, Images: w.Revisions[x.revision].images(), Outcome: x.outcome(), Available: x.proof,
 	}
-	if r := w.Revisions[s.Replaced]; r != nil {
+	if r := w.Revisions[x.replaced]; r != nil {
 		s.Former = r.images()
 	}
-	switch {
-	case x.isComplete():
-		s.Outcome, s.Available = Complete, x.end
-	case x.failure() != "":
-		s.Outcome = Failed
+	if len(x.initial) == 0 || x.proof < x.initial[0].end {
+		s.Available = 0
 	}
-	s.Reason = s.reason(x)
+	if s.Outcome == Complete {
+		s.Available = max(x.end, s.Available)
+	}
+	s.Reason = s.reason(x, o)
 	return s
 }
 
-func (s *Rollout) reason(x *run) string {
+// reason returns why the revision was rolled out; empty: no record shows it. The first one has nothing to scale down:
+// that is known when a program had time to become ready.
+func (s *Rollout) reason(x *run, o Options) string {
+	hadTime := s.Outcome == Complete && o.Now.UnixNano() > x.end+int64(StopWindow)
 	switch {
-	case x.activation != "":
+	case IsJob(x.revision):
+		return ""
+	case x.activation != "", s.Replaced != "" && x.before > 0:
 		return Rollback
 	case s.Replaced != "" && len(s.Images) > 0 && maps.Equal(s.Images, s.Former):
 		return Restart
 	case s.Replaced != "":
 		return Update
-	case s.Outcome == Complete && x.begins:
+	case hadTime && x.begins:
 		return First
 	}
 	return ""
@@ -112,10 +109,10 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 	if IsJob(e.revision) {
 		return ""
 	}
-	latest := int64(0)
+	latest, until := int64(0), w.nextOf(h, e)
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
-		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(e.start, h.next(e)) {
+		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(e.start, until) {
 			continue
 		}
 		since := int64(1)
@@ -131,15 +128,12 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 	return found
 }
 
-// hadPodsBefore reports whether the revision had pods when another one began.
+// hadPodsBefore reports whether the revision had pods when another one began, which was the current one until a time.
 func (r *Revision) hadPodsBefore(at, until int64) bool {
-	newest, ok := r.stepBefore(at)
-	for _, s := range r.steps() {
-		if !s.Up && s.At >= at && s.At < until {
-			return true
-		}
+	if r.scaledDown(at, until) != 0 {
+		return true
 	}
-	if ok {
+	if newest, ok := r.stepBefore(at); ok {
 		return newest.To > 0
 	}
 	for _, p := range r.Pods {
@@ -150,25 +144,31 @@ func (r *Revision) hadPodsBefore(at, until int64) bool {
 	return false
 }
 
-// next returns when the next rollout of the workload begins.
-func (h history) next(e episode) int64 {
-	for _, other := range h {
-		if other.start > e.start && other.revision != e.revision {
-			return other.start
-		}
-	}
-	return always
-}
-
-// images returns the images of a revision by container, as its kubelets pulled or found them.
+// images returns the images of a revision by container, as its kubelets pulled or found them last.
 func (r *Revision) images() map[string]string {
-	all := map[string]string{}
+	all, times := map[string]string{}, map[string]int64{}
 	for _, p := range r.Pods {
 		for _, e := range p.Events {
-			if name, _, _ := pullOf(e.Message); name != "" && e.Container != "" {
-				all[e.Container] = max(all[e.Container], name)
+			name, _, _ := pullOf(e.Message)
+			if name == "" || e.Container == "" || e.Last < times[e.Container] {
+				continue
+			}
+			if e.Last > times[e.Container] || name > all[e.Container] {
+				all[e.Container], times[e.Container] = name, e.Last
 			}
 		}
+	}
+	return all
+}
+
+// imageChanges returns the images of each container, and those before if they are known and differ.
+func (s *Rollout) imageChanges() (all []string) {
+	for _, container := range slices.Sorted(maps.Keys(s.Images)) {
+		text, former := s.Images[container], s.Former[container]
+		if former != "" && former != text {
+			text = former + " → " + text
+		}
+		all = append(all, container+": "+text)
 	}
 	return all
 }
@@ -182,13 +182,13 @@ type PodState struct {
 
 // PodStates returns the pods of a workload, the oldest first.
 func (w *Workload) PodStates(o Options) (all []PodState) {
+	h := w.history()
 	for revision, r := range w.Revisions {
-		options := o
-		options.job = IsJob(revision)
-		for _, v := range w.views(revision, options) {
+		_, views := w.runs(h, revision, o)
+		for _, v := range views {
 			s := PodState{
 				UID: v.uid, Name: v.pod.Name, Revision: revision, Node: v.pod.Node, Began: cmp.Or(v.began, v.start),
-				Stopped: earliest(v.stopped, firstAfter(bothTimes(r.Names.Deleted[v.pod.Name], w.Names.Deleted[v.pod.Name]), v.began)),
+				Stopped: earliest(v.stopped, w.endOf(r, v.pod)),
 			}
 			if v.hasStarted() {
 				s.Started = v.end

@@ -25,16 +25,17 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                    metric.Meter
-	mu                       sync.Mutex
-	registrations            []metric.Registration
-	KubeRolloutsDelivered    metric.Int64Counter
-	KubeRolloutsEvicted      metric.Int64Counter
-	KubeRolloutsKnown        metric.Int64ObservableGauge
-	KubeRolloutsOpen         metric.Int64ObservableGauge
-	KubeRolloutsRecords      metric.Int64Counter
-	KubeRolloutsSpans        metric.Int64Counter
-	KubeRolloutsSpansDropped metric.Int64Counter
+	meter                     metric.Meter
+	mu                        sync.Mutex
+	registrations             []metric.Registration
+	KubeRolloutsDelivered     metric.Int64Counter
+	KubeRolloutsEvicted       metric.Int64Counter
+	KubeRolloutsKnown         metric.Int64ObservableGauge
+	KubeRolloutsOpen          metric.Int64ObservableGauge
+	KubeRolloutsRecords       metric.Int64Counter
+	KubeRolloutsSpans         metric.Int64Counter
+	KubeRolloutsSpansDropped  metric.Int64Counter
+	KubeRolloutsStorageErrors metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -108,25 +109,25 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.KubeRolloutsDelivered, err = builder.meter.Int64Counter(
 		"otelcol_kube_rollouts_delivered",
-		metric.WithDescription("Revisions whose spans were delivered, by outcome. A revision counts again when late records change its spans. [Development]"),
+		metric.WithDescription("Rollouts whose span the pipeline accepted, by outcome. [Development]"),
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeRolloutsEvicted, err = builder.meter.Int64Counter(
 		"otelcol_kube_rollouts_evicted",
-		metric.WithDescription("Revisions that the connector forgot because there were max_rollouts others. An open one was not delivered. [Development]"),
+		metric.WithDescription("Revisions that the connector forgot because the memory of max_rollouts was full. An open one was not delivered, or only in part. [Development]"),
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeRolloutsKnown, err = builder.meter.Int64ObservableGauge(
 		"otelcol_kube_rollouts_known",
-		metric.WithDescription("Revisions in memory, which max_rollouts limits. [Development]"),
+		metric.WithDescription("Revisions in memory. [Development]"),
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeRolloutsOpen, err = builder.meter.Int64ObservableGauge(
 		"otelcol_kube_rollouts_open",
-		metric.WithDescription("Revisions in memory whose spans are still to be delivered. [Development]"),
+		metric.WithDescription("Revisions in memory of which a part is still to be delivered. [Development]"),
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
@@ -144,8 +145,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeRolloutsSpansDropped, err = builder.meter.Int64Counter(
 		"otelcol_kube_rollouts_spans_dropped",
-		metric.WithDescription("Spans that the pipeline rejected with a permanent error. [Development]"),
+		metric.WithDescription("Spans that the pipeline rejected with a permanent error, or for longer than an hour. [Development]"),
 		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeRolloutsStorageErrors, err = builder.meter.Int64Counter(
+		"otelcol_kube_rollouts_storage_errors",
+		metric.WithDescription("Requests to the storage that failed. The connector tries again. [Development]"),
+		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 func AssertEqualKubeRolloutsDelivered(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_rollouts_delivered",
-		Description: "Revisions whose spans were delivered, by outcome. A revision counts again when late records change its spans. [Development]",
+		Description: "Rollouts whose span the pipeline accepted, by outcome. [Development]",
 		Unit:        "{rollout}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualKubeRolloutsDelivered(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualKubeRolloutsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_rollouts_evicted",
-		Description: "Revisions that the connector forgot because there were max_rollouts others. An open one was not delivered. [Development]",
+		Description: "Revisions that the connector forgot because the memory of max_rollouts was full. An open one was not delivered, or only in part. [Development]",
 		Unit:        "{rollout}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualKubeRolloutsEvicted(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualKubeRolloutsKnown(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_rollouts_known",
-		Description: "Revisions in memory, which max_rollouts limits. [Development]",
+		Description: "Revisions in memory. [Development]",
 		Unit:        "{rollout}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -70,7 +70,7 @@ func AssertEqualKubeRolloutsKnown(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualKubeRolloutsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_rollouts_open",
-		Description: "Revisions in memory whose spans are still to be delivered. [Development]",
+		Description: "Revisions in memory of which a part is still to be delivered. [Development]",
 		Unit:        "{rollout}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -116,7 +116,7 @@ func AssertEqualKubeRolloutsSpans(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualKubeRolloutsSpansDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_rollouts_spans_dropped",
-		Description: "Spans that the pipeline rejected with a permanent error. [Development]",
+		Description: "Spans that the pipeline rejected with a permanent error, or for longer than an hour. [Development]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -125,6 +125,22 @@ func AssertEqualKubeRolloutsSpansDropped(t *testing.T, tt *componenttest.Telemet
 		},
 	}
 	got, err := tt.GetMetric("otelcol_kube_rollouts_spans_dropped")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualKubeRolloutsStorageErrors(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_kube_rollouts_storage_errors",
+		Description: "Requests to the storage that failed. The connector tries again. [Development]",
+		Unit:        "{request}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_kube_rollouts_storage_errors")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

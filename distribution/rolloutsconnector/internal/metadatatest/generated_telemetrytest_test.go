@@ -33,6 +33,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.KubeRolloutsRecords.Add(context.Background(), 1)
 	tb.KubeRolloutsSpans.Add(context.Background(), 1)
 	tb.KubeRolloutsSpansDropped.Add(context.Background(), 1)
+	tb.KubeRolloutsStorageErrors.Add(context.Background(), 1)
 	AssertEqualKubeRolloutsDelivered(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -52,6 +53,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeRolloutsSpansDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeRolloutsStorageErrors(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// What entries take, in bytes, without their texts: about what Go needs for them.
+const (
+	workloadBytes = 500
+	revisionBytes = 600
+	podBytes      = 400
+	eventBytes    = 250
+	nameBytes     = 120
+	entryBytes    = 100 // a step, a link, an attribute, an activation
+)
+
+func (w *Workload) bytes() int { return w.Names.bytes + 2*entryBytes*len(w.Activations) }
+
+func (r *Revision) size(name string) int {
+	size := revisionBytes + len(name) + r.pods + r.Names.bytes + sizeOf(r.Events) + entryBytes*(len(r.Steps)+len(r.Links)+len(r.Sent))
+	for name, value := range r.Attributes {
+		size += entryBytes + len(name) + len(value)
+	}
+	return size
+}
+
+func (p *Pod) size(uid string) int {
+	return podBytes + len(uid) + len(p.Name) + len(p.Node) + sizeOf(p.Events)
+}
+
+func sizeOf(events map[string]Event) (size int) {
+	for uid, e := range events {
+		size += eventBytes + len(uid) + len(e.Reason) + len(e.Container) + len(e.Message)
+	}
+	return size
+}
+
+// Size returns about how many bytes the model takes.
+func (m *Model) Size() int { return m.bytes }
+
+// Revisions returns how many revisions the model has.
+func (m *Model) Revisions() (count int) {
+	for _, w := range m.Workloads {
+		count += len(w.Revisions)
+	}
+	return count
+}
+
+// space is what the objects of a namespace take.
+type space struct {
+	bytes int
+	keys  []Key // the first one to be forgotten is the last one
+}
+
+// Evict forgets revisions while the model takes more than a number of bytes: always one of the namespace that takes the
+// most, so that nobody displaces the rollouts of others. It calls forgotten with each revision.
+func (m *Model) Evict(most int, forgotten func(Key, *Revision)) {
+	if m.bytes <= most {
+		return
+	}
+	most -= most / 20 // So that it does not begin again with the next record.
+	spaces := m.spaces()
+	for m.bytes > most && len(spaces) > 0 {
+		largest := slices.MaxFunc(spaces, func(a, b *space) int { return cmp.Compare(a.bytes, b.bytes) })
+		last := len(largest.keys) - 1
+		if last < 0 {
+			return
+		}
+		key := largest.keys[last]
+		largest.keys = largest.keys[:last]
+		before := m.bytes
+		_, r := m.Revision(key)
+		m.Forget(key)
+		largest.bytes -= before - m.bytes
+		if r != nil {
+			forgotten(key, r)
+		}
+	}
+}
+
+// spaces returns what each namespace has, in the order in which Evict forgets it: a workload without a revision, a revision
+// that was delivered, one that lives once, such as a Job, and of two that had no news for longer.
+func (m *Model) spaces() (all []*space) {
+	byName := map[string]*space{}
+	rank := func(key Key) (rank int, news int64) {
+		_, r := m.Revision(key)
+		if r == nil {
+			return 0, 0
+		}
+		if rank = 1; !r.Closed {
+			rank += 2
+		}
+		if !CanLiveOnce(key.Revision) {
+			rank++
+		}
+		return rank, r.News
+	}
+	for key, w := range m.Workloads {
+		s := byName[w.Cluster+"/"+w.Namespace]
+		if s == nil {
+			s = &space{}
+			byName[w.Cluster+"/"+w.Namespace], all = s, append(all, s)
+		}
+		s.bytes += workloadBytes + w.bytes()
+		for name, r := range w.Revisions {
+			s.bytes, s.keys = s.bytes+r.bytes, append(s.keys, Key{key, name})
+		}
+		if len(w.Revisions) == 0 {
+			s.keys = append(s.keys, Key{Workload: key})
+		}
+	}
+	for _, s := range all {
+		slices.SortFunc(s.keys, func(a, b Key) int {
+			rankA, newsA := rank(a)
+			rankB, newsB := rank(b)
+			return cmp.Or(cmp.Compare(rankB, rankA), cmp.Compare(newsB, newsA), cmp.Compare(b.Workload, a.Workload), cmp.Compare(b.Revision, a.Revision))
+		})
+	}
+	return all
+}
+
+// Lasts reports whether objects of a kind, such as deployment.apps, live on while what they run
+// changes. Objects of other kinds, such as Jobs, can be made for a single run.
+func Lasts(kind string) bool {
+	switch kind {
+	case "deployment.apps", "replicaset.apps", "statefulset.apps", "daemonset.apps", "replicationcontroller",
+		"cronjob.batch", "node", "rollout.argoproj.io":
+		return true
+	}
+	return false
+}
+
+// CanLiveOnce reports whether the revision is an object that can be made for a single run.
+func CanLiveOnce(revision string) bool {
+	kind, _, isObject := strings.Cut(revision, "/") // Else it is a hash.
+	return isObject && !Lasts(kind)
+}
+
+// Forget removes a revision, and its workload if it was the last one.
+func (m *Model) Forget(key Key) {
+	w, r := m.Revision(key)
+	if w == nil {
+		return
+	}
+	if r != nil {
+		m.bytes -= r.bytes
+		delete(w.Revisions, key.Revision)
+	}
+	if len(w.Revisions) == 0 {
+		m.bytes -= workloadBytes + w.bytes()
+		delete(m.Workloads, key.Workload)
+		return
+	}
+	before := w.bytes()
+	w.forgetNames(r)
+	m.bytes -= before - w.bytes()
+	for uid, a := range w.Activations {
+		a.Replaces = a.Replaces || r.hadPodsAt(key.Revision, a)
+		w.Activations[uid] = a
+	}
+}
+
+// forgetNames removes the names of a revision's pods that no other revision uses: those of a StatefulSet
+// do.
+func (w *Workload) forgetNames(r *Revision) {
+	used := map[string]bool{}
+	for _, other := range w.Revisions {
+		for _, pod := range other.Pods {
+			used[pod.Name] = true
+		}
+	}
+	for _, pod := range r.Pods {
+		for _, names := range []map[string][]int64{w.Names.Created, w.Names.Deleted} {
+			if _, ok := names[pod.Name]; ok && !used[pod.Name] {
+				w.Names.bytes -= nameBytes + len(pod.Name)
+				delete(names, pod.Name)
+			}
+		}
+	}
+}

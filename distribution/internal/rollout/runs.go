@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// run is one rollout of a revision, with what belongs to it.
+type run struct {
+	episode
+	until    int64 // when another rollout began, or this one was taken back; always: nothing did
+	end      int64 // of the first start of the last pod
+	active   int64 // until when something happened that belongs to the rollout
+	pods     []*view
+	initial  []*view // without those that a later scale-up made
+	created  int     // pods that were created in the rollout
+	planned  int     // pods that it wants
+	scaled   int     // pods that the owner scaled it up to; 0: not known
+	lowered  int     // pods that the owner scaled it down to afterwards; 0: it did not
+	before   int     // pods that it had before the first scale-up that is known
+	left     int     // pods of former revisions that are left
+	leftOf   string
+	proof    int64 // when a former revision was last scaled down: the controller does this when new pods are available
+	events   occurrences
+	last     int64       // the last time of an Event or a scaling
+	late     occurrences // warnings that are no part of the rollout, such as those of a later scale-up
+	begins   bool        // the first record is one that begins a rollout
+	hasOwn   bool        // an Event above the pods shows that the rollout exists
+	replaced string      // the revision that it replaces; empty: not known, or none
+}
+
+// runs returns the rollouts of a revision, the oldest first, and its pods.
+func (w *Workload) runs(h history, revision string, o Options) (all []*run, views []*view) {
+	for uid, pod := range w.Revisions[revision].Pods {
+		views = append(views, viewOf(uid, pod, w.Revisions[revision], w.Names))
+	}
+	slices.SortFunc(views, func(a, b *view) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.uid, b.uid)) })
+	for _, e := range h {
+		if e.revision != revision {
+			continue
+		}
+		if x := w.newRun(h, e, views, o); x.isKnown() {
+			all = append(all, x)
+		}
+	}
+	return all, views
+}
+
+func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
+	r := w.Revisions[e.revision]
+	x := &run{episode: e, end: e.start, active: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e)}
+	w.noteFormer(x)
+	for _, v := range views {
+		if v.start != 0 && h.at(e.revision, v.began) == e {
+			v.judge(x, o)
+			x.pods = append(x.pods, v)
+		}
+	}
+	w.addInitial(x, o)
+	next := h.end(e)
+	until := min(next, x.active+int64(o.Idle))
+	x.created = countBetween(r.Names.Created, e.start-skew, until)
+	for _, step := range r.steps() {
+		if step.At >= e.start && step.At < next {
+			w.addStep(x, step, until)
+		}
+	}
+	for _, event := range inOrder(r.Events) {
+		switch {
+		case event.First < until && event.Last >= e.start, IsJob(e.revision):
+			// A Job is not over when its pods have started: it can fail hours later.
+			x.addEvent(event, next)
+		case event.Warning && event.First >= until && event.First < next:
+			x.late = append(x.late, event)
+		}
+	}
+	x.planned = w.plan(x, until)
+	// If the revision had pods before, its start is not known.
+	x.begins = (x.begins || x.created > 0) && x.before == 0
+	return x
+}
+
+// nextOf returns when another rollout of the owner began, or this one was taken back.
+func (w *Workload) nextOf(h history, e episode) int64 {
+	until := always
+	if e.undone != 0 {
+		until = e.undone
+	}
+	for _, other := range h {
+		if other.start > e.start && !IsJob(e.revision) && w.siblings(other.revision, e.revision) {
+			return min(until, other.start)
+		}
+	}
+	return until
+}
+
+// noteFormer notes how many pods of former revisions are left, and when the last of them was taken away.
+func (w *Workload) noteFormer(x *run) {
+	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
+		r := w.Revisions[name]
+		if !w.isFormer(name, x) {
+			continue
+		}
+		left, ended := 0, 0
+		for _, pod := range r.Pods {
+			if at := w.endOf(r, pod); at == 0 || at >= x.until {
+				left++
+			} else if at >= x.start-skew {
+				ended++
+				x.proof = max(x.proof, at)
+			}
+		}
+		if s, ok := r.stepBefore(x.until); ok {
+			left = max(0, min(s.To, w.replicasAt(r, x.start)-ended))
+			x.proof = r.scaledDown(x.start, x.until)
+		}
+		if x.left += left; left > 0 {
+			x.leftOf = name
+		}
+	}
+}
+
+// isFormer reports whether a rollout can replace the pods of another revision. A Job replaces none.
+func (w *Workload) isFormer(name string, x *run) bool {
+	return !IsJob(x.revision) && name != x.revision && w.siblings(name, x.revision) && w.Revisions[name].start() < x.start
+}
+
+// endOf returns when a pod was deleted, or killed; 0: nothing shows that it was.
+func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
+	at := firstAfter(bothTimes(r.Names.Deleted[pod.Name], w.Names.Deleted[pod.Name]), r.began(pod))
+	if !isStopping(pod) {
+		return at
+	}
+	return earliest(at, inOrder(pod.Events).with(kindStopping).first())
+}
+
+// replicasAt returns how many pods a revision had at a time, by its scalings.
+func (w *Workload) replicasAt(r *Revision, at int64) int {
+	for _, s := range r.steps() {
+		if s.At >= at && s.From >= 0 {
+			return s.From
+		}
+	}
+	s, _ := r.stepBefore(at)
+	return s.To
+}
+
+// createPause is how long a controller waits at most before it tries again to create a pod: the greatest delay of
+// client-go's workqueue.DefaultTypedControllerRateLimiter.
+const createPause = int64(1000 * time.Second)
+
+// addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
+// hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
+// emits warnings: this is no pause. Neither is the time before the first pod.
+func (w *Workload) addInitial(x *run, o Options) {
+	warnings := inOrder(w.Revisions[x.revision].Events).warnings()
+	for _, v := range x.pods {
+		since, pause := x.active, int64(o.Idle)
+		if failed := warnings.goOn(since, v.began, max(pause, createPause)); failed > since {
+			since, pause = failed, max(pause, createPause)
+		}
+		if v.began > since+pause && len(x.initial) > 0 && !w.replacesAt(x, v) {
+			break
+		}
+		x.initial = append(x.initial, v)
+		x.end, x.active = max(x.end, v.end), max(x.active, v.active)
+		x.begins = x.begins || v.created != 0
+	}
+}
+
+// replacesAt reports whether a pod of a former revision ended less than a minute before: then a new pod is part of
+// an update, which can pause for hours. An end that comes later does not count.
+func (w *Workload) replacesAt(x *run, v *view) bool {
+	hasName := slices.ContainsFunc(x.initial, func(other *view) bool { return other.pod.Name == v.pod.Name })
+	for name, r := range w.Revisions {
+		if !w.isFormer(name, x) {
+			continue
+		}
+		for uid, pod := range r.Pods {
+			if !isStopping(pod) {
+				continue
+			}
+			// A pod of a StatefulSet can take long to end, and the next one of its name waits for that.
+			other := viewOf(uid, pod, r, w.Names)
+			hasItsName := pod.Name == v.pod.Name && !hasName && other.stopped >= x.start-skew && other.stopped <= v.began+skew
+			if hasItsName || other.makesRoom(v.began) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// goOn returns until when something happened from a time on without a pause.
+func (o occurrences) goOn(from, until, pause int64) int64 {
+	for _, e := range o {
+		if e.First <= from+pause && e.Last > from {
+			from = min(e.Last, until)
+		}
+	}
+	return from
+}
+
+func (x *run) addEvent(e *occurrence, next int64) {
+	x.events = append(x.events, e)
+	x.hasOwn, x.last = x.hasOwn || e.Last < next, max(x.last, e.Last)
+	x.begins = x.begins || e.Reason == ReasonCreatedPod
+}
+
+// addStep adds a scaling of the revision. A scale-down for the sake of another revision does not change what was planned.
+func (w *Workload) addStep(x *run, s Step, until int64) {
+	switch {
+	case !s.Up && s.To > 0 && s.At < x.until && !w.replacesPods(x.revision, s.At):
+		x.lowered = s.To
+	case s.Up && s.At < until:
+		if x.scaled == 0 || s.From < x.before {
+			x.before = s.From
+		}
+		x.scaled, x.lowered = max(x.scaled, s.To), 0
+		x.hasOwn, x.last = true, max(x.last, s.At)
+		x.begins = x.begins || s.From == 0
+	}
+}
+
+// replacesPods reports whether another revision was scaled up around a time: then it gets the place of pods that the
+// owner deletes.
+func (w *Workload) replacesPods(revision string, at int64) bool {
+	for name, r := range w.Revisions {
+		if name == revision || !w.siblings(name, revision) {
+			continue
+		}
+		for s := range r.Steps {
+			if s.Up && max(s.At-at, at-s.At) <= int64(StopWindow) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func countBetween(names map[string][]int64, from, until int64) (count int) {
+	for times := range maps.Values(names) {
+		if isBetween(times, from, until) {
+			count++
+		}
+	}
+	return count
+}
+
+func isBetween(times []int64, from, until int64) bool {
+	return slices.ContainsFunc(times, func(at int64) bool { return at >= from && at < until })
+}
+
+// plan returns how many pods the rollout wants, and notes which are gone. A Deployment says it: by how many pods it
+// scaled the revision up, without those that it took back before they started. Records of that can be missing: a
+// controller writes at most 25 Events about a Deployment at once. Then the pods count that have not ended.
+func (w *Workload) plan(x *run, until int64) int {
+	if x.scaled == 0 {
+		return w.wanted(x, until)
+	}
+	deleted := w.Revisions[x.revision].Names.Deleted
+	for _, v := range x.initial { // The owner replaces a pod that it did not delete.
+		v.gone = v.stop != nil && len(deleted[v.pod.Name]) == 0 && x.initial[len(x.initial)-1].began >= v.stopped-skew
+	}
+	by := x.scaled - x.before
+	if x.lowered > 0 {
+		by = min(by, max(x.lowered-x.before, x.count((*view).isHealthy)))
+	}
+	if x.before == 0 && x.count((*view).isHealthy) <= by || x.lowered > 0 {
+		return by
+	}
+	return max(by, x.count(x.isAlive))
+}
+
+func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end }
+
+// wanted returns how many pods the owner wants, if no scaling has a record: a StatefulSet, a DaemonSet and a Job emit
+// none. It leaves out pods that ended, were deleted or were replaced before the rollout ended. A Job's pod that ended
+// after its start is not gone.
+func (w *Workload) wanted(x *run, until int64) (count int) {
+	latest, seen := map[string]*view{}, map[string]bool{}
+	for _, v := range x.initial {
+		isDone := IsJob(x.revision) && v.hasStarted()
+		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !isDone
+		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
+		if former := latest[place]; former != nil {
+			former.gone = true
+		}
+		latest[place], seen[v.pod.Name] = v, true
+	}
+	for name, times := range w.Revisions[x.revision].Names.Created { // Pods of which there is no other record.
+		if !seen[name] && isBetween(times, x.start-skew, until) && !w.isDeleted(x, name, times[0]) {
+			count++
+		}
+	}
+	for _, v := range latest {
+		if !v.gone {
+			count++
+		}
+	}
+	if count > 0 {
+		return count
+	}
+	for _, v := range latest {
+		v.gone = false // Nothing came after it.
+	}
+	return max(len(latest), x.created)
+}
+
+// isDeleted reports whether the owner deleted a pod that began at a time, before the rollout ended.
+func (w *Workload) isDeleted(x *run, name string, began int64) bool {
+	at := firstAfter(bothTimes(w.Revisions[x.revision].Names.Deleted[name], w.Names.Deleted[name]), began)
+	return at != 0 && at <= x.end
+}
+
+// isKnown reports whether there is more than the end of pods.
+func (x *run) isKnown() bool { return len(x.pods)+x.created > 0 || x.hasOwn }
+
+// count counts pods that are not gone.
+func (x *run) count(condition func(*view) bool) (count int) {
+	for _, v := range x.initial {
+		if !v.gone && condition(v) {
+			count++
+		}
+	}
+	return count
+}
+
+func (v *view) isHealthy() bool { return v.hasStarted() && !v.hasFailed() }
+
+// Outcomes of a rollout. docs/rollouts.md defines them.
+const (
+	Complete   = "complete"
+	Failed     = "failed"
+	Superseded = "superseded"
+	Incomplete = "incomplete"
+)
+
+func (x *run) outcome() string {
+	hasPods := x.planned > 0 && x.count((*view).isHealthy) >= x.planned
+	switch {
+	case IsJob(x.revision) && len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
+		return Complete
+	case x.failure() != "":
+		return Failed
+	case x.until != always:
+		return Superseded
+	}
+	return Incomplete
+}
+
+// jobFailures are the reasons for which a Job fails.
+var jobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}
+
+// failure returns why the rollout fails if it is not complete; empty: nothing fails.
+func (x *run) failure() string {
+	if failed := x.events.with(jobFailures...); len(failed) > 0 {
+		return failed[len(failed)-1].Message
+	}
+	for _, v := range slices.Backward(x.initial) {
+		if v.hasFailed() && !v.gone {
+			return v.failure()
+		}
+	}
+	pods := x.initial
+	if IsJob(x.revision) {
+		pods = x.pods // It can create one hours later.
+	}
+	for _, e := range slices.Backward(x.events.warnings()) {
+		// A pod that was created later shows that the owner can create pods.
+		if len(pods) == 0 || pods[len(pods)-1].began < e.Last {
+			return e.Message
+		}
+	}
+	return ""
+}
+
+// maxMissing bounds the list of what is missing.
+const maxMissing = 20
+
+// missing returns what a rollout that is not complete waits for.
+func (x *run) missing() (all []string) {
+	for _, v := range x.initial {
+		if reason := v.missing(); reason != "" && !v.gone && len(all) < maxMissing {
+			all = append(all, v.pod.Name+": "+reason)
+		}
+	}
+	if seen := x.count(func(*view) bool { return true }); seen < x.planned {
+		all = append(all, plural(x.planned-seen, "pod")+" without a record")
+	}
+	if x.left > 0 {
+		all = append(all, plural(x.left, "pod")+" of "+x.leftOf+" left")
+	}
+	switch {
+	case x.planned == 0:
+		return []string{"no pod was created"}
+	case len(all) == 0 && IsJob(x.revision):
+		return []string{reasonCompleted}
+	}
+	return all
+}
+
+func plural(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", count, noun)
+}
+
+// wait returns how long the rollout waits for news before it is delivered, as it is.
+func (x *run) wait(o Options) time.Duration {
+	hasEnded := IsJob(x.revision) && x.events.with(jobFailures...) != nil
+	switch outcome := x.outcome(); {
+	case outcome == Superseded, x.until != always, hasEnded, IsJob(x.revision) && outcome == Complete:
+		return o.Settle
+	case outcome == Complete:
+		longest := time.Duration(0)
+		for _, v := range x.initial {
+			longest = max(longest, v.wait(o))
+		}
+		return longest
+	case IsJob(x.revision) && outcome == Incomplete:
+		return jobWait
+	case outcome == Failed && x.failsOnlyProbes(), x.proof > x.start && x.left > 0 && outcome == Incomplete:
+		return 2 * o.Idle // It goes on, slowly.
+	}
+	return o.Idle
+}
+
+// jobWait is how long a Job can run without a record, so that its end is in its trace.
+const jobWait = 24 * time.Hour
+
+// failsOnlyProbes reports whether pods can still become ready.
+func (x *run) failsOnlyProbes() bool {
+	return len(x.events.warnings()) == 0 && !slices.ContainsFunc(x.initial, func(v *view) bool {
+		return v.hasFailed() && (!v.hasStarted() || len(v.failing.without(reasonUnhealthy)) > 0)
+	})
+}
+
+// wait returns how long a pod waits for news before it is delivered, as it is.
+func (v *view) wait(o Options) time.Duration {
+	switch {
+	case v.stop != nil, v.available && v.isHealthy():
+		return o.Settle
+	case v.isHealthy() && !v.hasRestarted(): // A container that ended once can end again.
+		return max(o.Settle, min(StopWindow, o.Idle))
+	}
+	return o.Idle
+}
