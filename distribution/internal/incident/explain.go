@@ -115,6 +115,7 @@ func (v *view) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok boo
 	case c.Key.Namespace == p.Key.Namespace && p.Key.Namespace != "", isGitOps(c):
 		isVictim := c.row == nil && slices.Contains(others, c.Key)
 		cause.Where, ok = "namespace", !isVictim && v.canOther(c, p)
+		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
 	}
 	return cause, ok
 }
