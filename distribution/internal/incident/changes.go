@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// Changes returns what changed in the time and namespace of the Query, the newest first.
+func (m *Model) Changes(q Query, now time.Time) (all []Change) {
+	from, until := q.window(now)
+	for _, w := range m.look(until).workloads {
+		if !q.admitsKey(w.key, w.key.ID) {
+			continue
+		}
+		for _, c := range w.changes {
+			if !c.At.Before(from) && c.Kind != kindPod {
+				all = append(all, c)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Change) int { return -compareChanges(a, b) })
+	return all
+}
+
+func compareChanges(a, b Change) int {
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Key.ID(), b.Key.ID()), cmp.Compare(a.Text, b.Text))
+}
+
+// The kinds of changes.
+const (
+	kindNode       = "node"
+	kindEviction   = "eviction"
+	kindPreemption = "preemption"
+	kindVolume     = "volume"
+	kindGitOps     = "gitops"
+	kindQuota      = "quota"
+	kindWebhook    = "webhook"
+	kindConfig     = "config"
+	kindRegistry   = "registry"
+	kindRollout    = "rollout"
+	kindScaling    = "scaling"
+	kindAutoscaler = "autoscaler"
+	kindDeletion   = "deletion"
+	kindPod        = "pod" // was created: an effect of most changes, so that it counts only without them
+)
+
+// changesOf returns the changes of a workload until the time of the view, the oldest first.
+func (v *view) changesOf(w *known) (all []Change) {
+	all = append(w.rollouts(), v.scalings(w)...)
+	all = append(all, w.deletions()...)
+	for _, f := range w.facts {
+		if f.Last.After(v.now) && f.First.After(v.now) {
+			continue
+		}
+		if r := rowOf(f); r != nil {
+			all = append(all, w.stateOf(r, v.withPreemptor(r, f))...)
+		} else if c, ok := creation(f); ok {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, compareChanges)
+	return all
+}
+
+// preemptor matches the message of the scheduler, which names a pod by its UID.
+var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
+
+// withPreemptor returns the Event with the name of the pod that preempts, if other records have its UID.
+func (v *view) withPreemptor(r *row, f *Fact) *Fact {
+	match := preemptor.FindStringSubmatch(f.Message)
+	if r.change != kindPreemption || match == nil {
+		return f
+	}
+	for key, w := range v.workloads {
+		for _, other := range w.progress[match[1]] {
+			named := *f
+			if named.Related = "the pod " + other.Object().Name; key.Namespace != f.Key.Namespace {
+				named.Related += " of the namespace " + key.Namespace
+			}
+			return &named
+		}
+	}
+	return f
+}
+
+// stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no state is one.
+func (w *known) stateOf(r *row, f *Fact) (all []Change) {
+	c := Change{
+		Kind: r.change, Text: r.tell(f), Key: f.Key, Object: f.Object().String(), Records: []string{f.Record}, pod: f.Pod, row: r, node: f.Node,
+	}
+	if f.Object().GroupKind() == "node" {
+		c.node = f.Object().Name
+	}
+	for _, m := range f.Moments {
+		if m.At.After(w.now) || len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
+			continue
+		}
+		c.At, c.Until = m.At, time.Time{}
+		for _, end := range w.progress[f.subject()] {
+			if r.end != "" && end.Reason == r.end && !end.Last.Before(m.At) && !end.Last.After(w.now) {
+				c.Until = end.Last
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// deletions returns the pods that somebody ended, such as a drain: neither does their controller say that it deleted
+// them, nor does an Event say that they were evicted.
+func (w *known) deletions() (all []Change) {
+	for uid, pod := range w.pods {
+		if pod.Stopped == 0 || w.deleted[pod.Name] || rollout.IsJob(pod.Revision) {
+			continue
+		}
+		var killed *Fact
+		for _, f := range w.progress[uid] {
+			if rowOf(f) != nil {
+				killed = nil
+				break
+			}
+			if f.Kind == rollout.KindStopping {
+				killed = f
+			}
+		}
+		if killed == nil {
+			continue
+		}
+		all = append(all, Change{
+			Kind: kindDeletion, Text: "The pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, Object: "pod/" + pod.Name,
+			Records: []string{killed.Record}, revision: pod.Revision, pod: uid, node: pod.Node,
+		})
+	}
+	return all
+}
+
+// creation returns that a controller created a pod.
+func creation(f *Fact) (c Change, ok bool) {
+	kind, name := rollout.NamedIn(f.Message)
+	if f.Reason != rollout.ReasonCreatedPod || kind != "pod" {
+		return c, false
+	}
+	return Change{
+		Kind: kindPod, Text: "The pod " + name + " was created", At: f.Last, Key: f.Key, Object: "pod/" + name, Records: []string{f.Record},
+		revision: f.Revision,
+	}, true
+}
+
+// rollouts returns the rollouts that began, with what they changed.
+func (w *known) rollouts() (all []Change) {
+	for i, r := range w.rolled {
+		c := Change{
+			Kind: kindRollout, Text: w.tellRollout(i), At: timeAt(r.Start), Key: w.key, Object: r.Revision, revision: r.Revision,
+		}
+		c.done, c.isFirst = w.doneAt(r), r.Replaced == "" && r.Reason != rollout.Rollback
+		if r.Record != "" {
+			c.Records = []string{r.Record}
+		} else if f := w.firstOf(r.Revision, c.At); f != nil {
+			c.Records = []string{f.Record}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// doneAt returns when all pods of a rollout had started for the first time; zero: they have not. Pods that a later
+// scaling made do not count.
+func (w *known) doneAt(r rollout.Rollout) (done time.Time) {
+	var began []*rollout.PodState
+	for _, pod := range w.pods {
+		if pod.Revision == r.Revision && pod.Began >= r.Start-int64(resolution) {
+			began = append(began, pod)
+		}
+	}
+	slices.SortFunc(began, func(a, b *rollout.PodState) int { return cmp.Compare(a.Began, b.Began) })
+	wanted := w.wantedBy(r, len(began))
+	if len(began) < wanted {
+		return done
+	}
+	for _, pod := range began[:wanted] {
+		started := w.firstStart(pod.UID)
+		if started.IsZero() {
+			return time.Time{}
+		}
+		done = later(done, started)
+	}
+	return done
+}
+
+// wantedBy returns how many pods the steps of a rollout made; other if no scaling says so.
+func (w *known) wantedBy(r rollout.Rollout, other int) (wanted int) {
+	for _, s := range w.scaled {
+		if s.Revision == r.Revision && s.Up && s.fact.Last.UnixNano() >= r.Start-int64(resolution) && w.isStep(s) {
+			wanted = max(wanted, s.To)
+		}
+	}
+	return cmp.Or(wanted, other)
+}
+
+// firstStart returns when a container of a pod started for the first time; zero: none has.
+func (w *known) firstStart(pod string) (at time.Time) {
+	for _, f := range w.progress[pod] {
+		if f.Reason == reasonStarted && (at.IsZero() || f.First.Before(at)) {
+			at = f.First
+		}
+	}
+	return at
+}
+
+// firstOf returns the first record of a revision from a time on.
+func (w *known) firstOf(revision string, at time.Time) (first *Fact) {
+	for _, f := range w.facts {
+		if f.Revision == revision && !f.Last.Before(at.Add(-2*time.Second)) && (first == nil || compareFirst(f, first) < 0) {
+			first = f
+		}
+	}
+	return first
+}
+
+func compareFirst(a, b *Fact) int {
+	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Record, b.Record))
+}
+
+// tellRollout says what a rollout changed.
+func (w *known) tellRollout(i int) string {
+	r := w.rolled[i]
+	text := nameOf(r.Revision) + " was rolled out"
+	switch changed := changedImages(r); {
+	case r.Reason == rollout.First:
+		return text + ", the first rollout" + withImages(r.Images)
+	case r.Reason == rollout.Rollback:
+		if at := w.rolledBefore(i); !at.IsZero() {
+			text += ", back to the revision of " + at.UTC().Format("15:04")
+		} else {
+			text += ", back to an earlier revision"
+		}
+		return text + withChanges(changed)
+	case len(changed) > 0:
+		return text + withChanges(changed)
+	case r.Reason == rollout.Restart:
+		return text + " with the same images: a restart or a changed setting"
+	}
+	return text + withImages(r.Images)
+}
+
+// rolledBefore returns when the revision of a rollout was rolled out before; zero: not known.
+func (w *known) rolledBefore(i int) (at time.Time) {
+	for _, r := range w.rolled[:i] {
+		if r.Revision == w.rolled[i].Revision {
+			at = timeAt(r.Start)
+		}
+	}
+	return at
+}
+
+func changedImages(r rollout.Rollout) (changed []string) {
+	for _, container := range slices.Sorted(maps.Keys(r.Images)) {
+		if before := r.Former[container]; before != "" && before != r.Images[container] {
+			changed = append(changed, before+" → "+r.Images[container])
+		}
+	}
+	return changed
+}
+
+func withChanges(changed []string) string {
+	if len(changed) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(changed, ", ")
+}
+
+func withImages(images map[string]string) string {
+	if len(images) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Values(images))
+	return ": " + strings.Join(slices.Compact(names), ", ")
+}
+
+// nameOf returns the name of a revision in the form of kubectl, KIND/NAME or KIND/NAME/UID; a hash is one.
+func nameOf(revision string) string {
+	parts := strings.Split(revision, "/")
+	return parts[min(1, len(parts)-1)]
+}
+
+// scaled is a scaling with its record.
+type scaled struct {
+	rollout.Scaling
+	fact *Fact
+}
+
+// scalings returns those of a workload's revisions that are no steps of rollouts.
+func (v *view) scalings(w *known) (all []Change) {
+	for _, s := range w.scaled {
+		if s.From < 0 || w.isStep(s) {
+			continue
+		}
+		for _, m := range s.fact.Moments {
+			if m.At.After(v.now) {
+				continue
+			}
+			all = append(all, v.scaledBy(Change{
+				Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: m.At, Key: w.key,
+				Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.Record}, revision: s.Revision,
+			}))
+		}
+	}
+	return all
+}
+
+// nextStep is how long after the last pod of another revision was scaled down the next step of a rollout can come.
+const nextStep = 10 * time.Second
+
+// isStep reports whether a scaling belongs to a rollout: it began one, or another revision of the same object has pods,
+// or had some right before.
+func (w *known) isStep(s scaled) bool {
+	at, current := s.fact.Last, ""
+	for _, r := range w.rolled {
+		began := timeAt(r.Start)
+		if r.Record != "" && r.Record == s.fact.Record || r.Revision == s.Revision && s.From == 0 && at.Sub(began).Abs() <= resolution {
+			return true
+		}
+		if !began.After(at.Add(resolution)) && w.isOf(r.Revision, s.fact.Object()) {
+			current = r.Revision
+		}
+	}
+	if !s.Up && current != "" && current != s.Revision {
+		return true
+	}
+	last := w.lastScalings(s.fact)
+	for _, other := range last {
+		if other.Revision != s.Revision && (other.To > 0 || at.Sub(other.fact.Last) <= nextStep) {
+			return true
+		}
+	}
+	return w.hadPods(s, last)
+}
+
+// hadPods reports whether a later scaling shows that another revision had pods, of which there is no record before: it
+// is older than the model.
+func (w *known) hadPods(s scaled, last map[string]scaled) bool {
+	return slices.ContainsFunc(w.scaled, func(other scaled) bool {
+		_, isKnown := last[other.Revision]
+		isLater := other.fact.Last.After(s.fact.Last) && other.fact.Object() == s.fact.Object()
+		return isLater && !isKnown && other.Revision != s.Revision && other.From > 0
+	})
+}
+
+// isOf reports whether an object scaled the revision.
+func (w *known) isOf(revision string, by Object) bool {
+	i := slices.IndexFunc(w.scaled, func(s scaled) bool { return s.Revision == revision })
+	return i >= 0 && w.scaled[i].fact.Object() == by
+}
+
+// lastScalings returns the last scalings of the revisions of an object until a record, by revision.
+func (w *known) lastScalings(until *Fact) map[string]scaled {
+	last := map[string]scaled{}
+	for _, s := range w.scaled {
+		if s.fact.Last.After(until.Last) {
+			break
+		}
+		before, isKnown := last[s.Revision]
+		isSame := isKnown && before.fact.Last.Equal(s.fact.Last) // Then the one that goes further is the last one.
+		if s.fact.Object() == until.Object() && (!isSame || s.Up == (s.To > before.To)) {
+			last[s.Revision] = s
+		}
+	}
+	return last
+}
+
+// autoscalerDelay is how long the scaling comes after the record of the autoscaler.
+const autoscalerDelay = 10 * time.Second
+
+var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)
+
+// scaledBy adds the HorizontalPodAutoscaler that set the size, if it is the only one that did, or has the name of the
+// workload: its Event does not name what it scales.
+func (v *view) scaledBy(c Change) Change {
+	var found *Fact
+	why, several := "", false
+	for _, w := range v.in[space{c.Key.Cluster, c.Key.Namespace}] {
+		for _, f := range w.rescaled {
+			match := newSize.FindStringSubmatch(f.Message)
+			if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-autoscalerDelay), c.At.Add(time.Second)) {
+				continue
+			}
+			several = several || found != nil && found.Object() != f.Object()
+			if found == nil || f.Object().Name == c.Key.Top.Name {
+				found, why = f, match[2]
+			}
+		}
+	}
+	if found == nil || several && found.Object().Name != c.Key.Top.Name {
+		return c
+	}
+	c.Kind, c.Object, c.Records = kindAutoscaler, found.Object().String(), append([]string{found.Record}, c.Records...)
+	c.Text += " by the HorizontalPodAutoscaler " + found.Object().Name
+	if why != "" {
+		c.Text += ": " + cut(why, 100)
+	}
+	return c
+}
+
+func (f *Fact) occurredIn(from, until time.Time) bool {
+	return slices.ContainsFunc(f.Moments, func(m Moment) bool { return !m.At.Before(from) && !m.At.After(until) })
+}

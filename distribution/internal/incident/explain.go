@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+const (
+	// sameTime is how near the onsets of problems are that began together.
+	sameTime = 10 * time.Second
+	// afterRollout is how long after its pods began a rollout can be a cause, and afterDone how long after they started.
+	// If nothing ran before it, it explains only what fails at once.
+	afterRollout, afterDone, afterFirst = 15 * time.Minute, 5 * time.Minute, 30 * time.Second
+	afterScaling                        = 10 * time.Minute
+	afterOthers                         = 2 * time.Minute // after a change of another workload in the namespace
+	afterState                          = time.Minute     // after the end of a state of a node
+	// resolution is how much later than its effect the record of a change can be: times have whole seconds.
+	resolution = 2 * time.Second
+	maxCauses  = 5
+	maxOthers  = 2 // of them elsewhere in the namespace
+)
+
+// explain adds to a problem what it has in common with others, and its causes.
+func (v *view) explain(p *Problem) {
+	others := v.begunWith(p)
+	if n := len(others); n > 0 {
+		number := plural(n, "other workload")
+		if n == maxBegun {
+			number = "at least " + number
+		}
+		p.Scope = append(p.Scope, fmt.Sprintf("%s began within %d s", number, int(sameTime.Seconds())))
+	}
+	p.Causes = ownCauses(p)
+	for _, w := range slices.Concat(v.everywhere, v.in[space{p.Key.Cluster, p.Key.Namespace}]) {
+		for i := range w.changes {
+			if c, ok := v.causeOf(&w.changes[i], p, others); ok {
+				p.Causes = append(p.Causes, c)
+			}
+		}
+	}
+	p.order()
+	if len(p.Causes) > 0 {
+		return
+	}
+	p.Unknown = "not known: no record shows a change that can have caused it"
+	if since := v.model.Since(v.now); p.Onset.Before(since.Add(time.Minute)) {
+		p.Unknown = "not known: it began before " + since.UTC().Format("15:04:05") + ", from when on records are complete"
+	}
+	p.LastChange = v.lastChange(p)
+}
+
+// maxBegun bounds the other workloads that are named.
+const maxBegun = 50
+
+// begunWith returns the workloads of which a problem began at the same time.
+func (v *view) begunWith(p *Problem) (others []Key) {
+	first, _ := slices.BinarySearchFunc(v.onsets, p.Onset.Add(-sameTime), func(o onset, at time.Time) int { return o.at.Compare(at) })
+	for _, o := range v.onsets[first:] {
+		if o.at.Sub(p.Onset) > sameTime || len(others) == maxBegun {
+			break
+		}
+		isOther := o.key != p.Key && o.key.Cluster == p.Key.Cluster && o.class != classNode && p.Class != classNode
+		if isOther && !slices.Contains(others, o.key) {
+			others = append(others, o.key)
+		}
+	}
+	return others
+}
+
+// ownCauses returns what the message of the problem names.
+func ownCauses(p *Problem) []Cause {
+	for _, f := range slices.Backward(p.facts) {
+		for i := range own {
+			if slices.Contains(own[i].can, p.Class) && own[i].says.MatchString(f.Message) {
+				c := Change{Kind: own[i].change, Text: own[i].tell(f), At: p.Onset, Key: p.Key, Object: f.Object().String(), Records: []string{f.Record}}
+				return []Cause{{Change: c, Where: "message"}}
+			}
+		}
+	}
+	return nil
+}
+
+// causeOf returns the change as a cause, if it came before, can have this effect, and touches the problem.
+func (v *view) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok bool) {
+	before := p.Onset.Sub(c.At)
+	if c.Key.Cluster != p.Key.Cluster {
+		return cause, false
+	}
+	late := resolution
+	if c.row != nil {
+		late += c.row.late
+	}
+	if before < -late || slices.Contains(p.Records, first(c.Records)) {
+		return cause, false
+	}
+	cause = Cause{Change: *c, Before: max(0, before)}
+	isOwn := c.Key == p.Key
+	switch {
+	case isOwn && c.row == nil:
+		cause.Where, ok = "workload", v.canOwn(c, p, len(others))
+	case c.node != "" && slices.Contains(machines, c.Key.Top.GroupKind()):
+		cause.Where, ok = "node", v.canNode(c, p)
+	case isOwn:
+		cause.Where, ok = "workload", before <= c.row.before && slices.Contains(c.row.can, p.Class) && v.tookPlace(c, p)
+	case c.Key.Namespace == p.Key.Namespace && p.Key.Namespace != "", isGitOps(c):
+		cause.Where, ok = "namespace", !slices.Contains(others, c.Key) && v.canOther(c, p)
+	}
+	return cause, ok
+}
+
+func first(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
+
+// canOwn reports whether a rollout, a scaling or the creation of a pod can have caused a problem of its workload. If
+// several workloads began to fail at once, a rollout whose pods ran is not the cause.
+func (v *view) canOwn(c *Change, p *Problem, others int) bool {
+	w, began := v.workloads[p.Key], p.Onset
+	pod := w.pods[p.spells[0].fact.Pod] // the one that had the problem first
+	if pod != nil && pod.Began != 0 {
+		began = earlier(began, timeAt(pod.Began))
+	}
+	before := p.Onset.Sub(c.At)
+	isOfRevision := len(p.Revisions) == 0 || len(p.Revisions) == 1 && p.Revisions[0] == c.revision
+	switch c.Kind {
+	case kindRollout:
+		if rollout.IsJob(c.revision) || !isOfRevision || before > afterRollout+began.Sub(c.At) || p.Onset.Sub(began) > afterRollout {
+			return false
+		}
+		after, most := p.Onset.Sub(c.done), afterDone
+		if c.isFirst {
+			most = afterFirst
+		}
+		isLate := after > most || began.After(c.done) && !began.Equal(p.Onset)
+		return c.done.IsZero() || !isLate && (others < 2 || after <= 0)
+	case kindPod:
+		hasRun := pod != nil && !w.firstStart(pod.UID).IsZero() && p.Onset.Sub(w.firstStart(pod.UID)) > afterFirst
+		return before <= afterScaling && !hasRun && pod != nil && pod.Name == nameOf(c.Object) && slices.Contains(startups, p.Class)
+	case kindDeletion:
+		return before <= afterScaling && slices.Contains(startups, p.Class) && pod != nil && !began.Before(c.At.Add(-resolution))
+	case kindScaling, kindAutoscaler:
+		if c.To < c.From {
+			return before <= afterOthers && slices.Contains(runtimes, p.Class) && c.To > 0
+		}
+		isNew := !began.Before(c.At.Add(-resolution)) || p.Class == classCreate
+		return before <= afterScaling && isNew && slices.Contains(startups, p.Class)
+	}
+	return false
+}
+
+// canNode reports whether the change of a node can have caused the problem of pods on it, or of pods that took the
+// place of those that left it.
+func (v *view) canNode(c *Change, p *Problem) bool {
+	at := earlier(p.Onset, c.At)
+	if c.row == nil || !c.Until.IsZero() && p.Onset.Sub(c.Until) > afterState || c.row.end == "" && p.Onset.Sub(c.At) > c.row.before {
+		return false
+	}
+	if c.Key == p.Key { // The node's own problem: NotReady explains itself only by an earlier change.
+		return c.Kind == kindNode && c.At.Before(p.Onset)
+	}
+	w, ok := v.workloads[p.Key]
+	if !ok {
+		return false
+	}
+	onlyThere := len(p.Nodes) > 0
+	for _, node := range p.Nodes {
+		onlyThere = onlyThere && (node == c.node || v.hadChange(node, c, p))
+	}
+	if onlyThere && slices.Contains(p.Nodes, c.node) && slices.Contains(c.row.can, p.Class) {
+		return true
+	}
+	return c.row.moves && w.leftAfter(c.node, at.Add(-statusUpdate)) && w.beganAfter(p, c.At.Add(-statusUpdate))
+}
+
+// node returns what is known of a node; nil: nothing.
+func (v *view) node(cluster, name string) *known {
+	return v.workloads[Key{cluster, "", Object{Kind: "node", Name: name}}]
+}
+
+// hadChange reports whether another node had the same change before the problem began.
+func (v *view) hadChange(node string, c *Change, p *Problem) bool {
+	n := v.node(c.Key.Cluster, node)
+	return n != nil && slices.ContainsFunc(n.changes, func(o Change) bool { return o.row == c.row && !o.At.After(p.Onset.Add(resolution)) })
+}
+
+// leftAfter reports whether a pod of the workload left the node after a time. The kubelet of a dead node says nothing:
+// then an eviction shows it.
+func (w *known) leftAfter(node string, at time.Time) bool {
+	for _, c := range w.changes {
+		pod := w.pods[c.pod]
+		if (c.Kind == kindEviction || c.Kind == kindPreemption) && pod != nil && pod.Node == node && !c.At.Before(at) {
+			return true
+		}
+	}
+	for _, pod := range w.pods {
+		if pod.Node == node && pod.Stopped != 0 && !timeAt(pod.Stopped).Before(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// beganAfter reports whether all pods of the problem began after a time; it is false if it is not about pods.
+func (w *known) beganAfter(p *Problem, at time.Time) bool {
+	for _, uid := range p.pods {
+		if pod := w.pods[uid]; pod == nil || pod.Began == 0 || timeAt(pod.Began).Before(at) {
+			return false
+		}
+	}
+	return len(p.pods) > 0
+}
+
+// tookPlace reports whether the pods of the problem began after a pod of the workload was evicted.
+func (v *view) tookPlace(c *Change, p *Problem) bool {
+	if c.Kind != kindEviction && c.Kind != kindPreemption {
+		return true
+	}
+	return p.Class == classCreate || v.workloads[p.Key].beganAfter(p, c.At.Add(-resolution))
+}
+
+func isGitOps(c *Change) bool { return c.Kind == kindGitOps }
+
+// canOther reports whether what changed elsewhere in the namespace can have caused the problem.
+func (v *view) canOther(c *Change, p *Problem) bool {
+	before := p.Onset.Sub(c.At)
+	switch {
+	case isGitOps(c):
+		isNamed := c.Key.Top.Name == p.Key.Top.Name || strings.Contains(c.Text, "/"+p.Key.Top.Name)
+		return before <= c.row.before && isNamed && slices.Contains(c.row.can, p.Class)
+	case c.row != nil:
+		return before <= c.row.before && slices.Contains(c.row.can, p.Class) && c.Kind == kindVolume
+	case c.Kind == kindPod, c.isFirst, c.Kind == kindScaling && c.To > c.From:
+		return false
+	}
+	return before <= afterOthers && slices.Contains(runtimes, p.Class)
+}
+
+// order puts the likeliest cause first. The creation of a pod counts only without another change of its workload.
+func (p *Problem) order() {
+	hasOther := slices.ContainsFunc(p.Causes, func(c Cause) bool { return c.Kind != kindPod })
+	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool { return c.Kind == kindPod && hasOther })
+	slices.SortStableFunc(p.Causes, func(a, b Cause) int {
+		return cmp.Or(cmp.Compare(b.weight(p), a.weight(p)), cmp.Compare(a.Before, b.Before), compareChanges(b.Change, a.Change))
+	})
+	seen := map[string]int{}
+	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool {
+		key, most := c.Kind+c.Key.ID()+c.Text, 1
+		switch {
+		case c.Where == "namespace":
+			key, most = c.Where, maxOthers
+		case c.Kind == kindPod, c.Kind == kindDeletion:
+			key = c.Kind
+		}
+		seen[key]++
+		return seen[key] > most
+	})
+	p.Causes = p.Causes[:min(len(p.Causes), maxCauses)]
+}
+
+// weight is how much connects the cause with the problem. A rollout whose pods have run is as likely as what changed
+// elsewhere: then the nearest one counts.
+func (c *Cause) weight(p *Problem) int {
+	switch {
+	case c.Where == "message":
+		return 4
+	case c.Kind == kindRollout && !c.done.IsZero() && p.Onset.Sub(c.done) > afterFirst:
+		return 1
+	case c.Where == "workload" && c.Kind != kindPod:
+		return 3
+	case c.Where == "node":
+		return 2
+	case c.Where == "namespace":
+		return 1
+	}
+	return 0
+}
+
+// lastChange returns the newest change of the workload before the onset.
+func (v *view) lastChange(p *Problem) *Cause {
+	w := v.workloads[p.Key]
+	for _, c := range slices.Backward(w.changes) {
+		isItself := slices.Contains(p.Records, first(c.Records))
+		if c.Kind != kindPod && !isItself && !c.At.After(p.Onset) {
+			return &Cause{Change: c, Before: p.Onset.Sub(c.At), Where: "workload"}
+		}
+	}
+	return nil
+}
+
+// scope returns what the affected pods have in common: their revision, and their node.
+func (w *known) scope(p *Problem) (all []string) {
+	if len(p.pods) == 0 {
+		return nil
+	}
+	if text := w.scopeOfRevisions(p); text != "" {
+		all = append(all, text)
+	}
+	if len(p.Nodes) == 1 && len(p.pods) > 1 {
+		for _, pod := range w.alive(p) {
+			if pod.Node != "" && pod.Node != p.Nodes[0] {
+				return append(all, "all on "+p.Nodes[0])
+			}
+		}
+	}
+	return all
+}
+
+// alive returns the pods that had not ended when the problem began.
+func (w *known) alive(p *Problem) (all []*rollout.PodState) {
+	for _, pod := range w.pods {
+		isAlive := pod.Stopped == 0 || timeAt(pod.Stopped).After(p.Onset)
+		if isAlive && (pod.Began == 0 || !timeAt(pod.Began).After(p.Last)) {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+// scopeOfRevisions compares the pods of the newest revision with those of the one before.
+func (w *known) scopeOfRevisions(p *Problem) string {
+	total := map[string]int{}
+	for _, pod := range w.alive(p) {
+		total[pod.Revision]++
+	}
+	for revision, n := range w.replicas {
+		total[revision] = max(total[revision], n)
+	}
+	affected := map[string]int{}
+	for _, uid := range p.pods {
+		if pod := w.pods[uid]; pod != nil {
+			affected[pod.Revision]++
+		}
+	}
+	newest := w.newestRollout(p.Last)
+	if newest == nil || newest.Replaced == "" || rollout.IsJob(newest.Revision) {
+		if len(p.Revisions) != 1 || rollout.IsJob(p.Revisions[0]) {
+			return ""
+		}
+		if all := total[p.Revisions[0]]; all > 1 {
+			return share(affected[p.Revisions[0]], all)
+		}
+		return ""
+	}
+	isNew, isOld := affected[newest.Revision], affected[newest.Replaced]
+	switch {
+	case isNew > 0 && isOld > 0:
+		return "pods of both revisions, so not the rollout"
+	case isNew > 0 && total[newest.Replaced] > 0:
+		return fmt.Sprintf("%s of the new revision, 0 of %d of the old one", share(isNew, total[newest.Revision]), total[newest.Replaced])
+	case isNew > 0:
+		return share(isNew, total[newest.Revision]) + " of the new revision"
+	case isOld > 0 && total[newest.Revision] > 0:
+		return fmt.Sprintf("%s of the old revision, 0 of %d of the new one", share(isOld, total[newest.Replaced]), total[newest.Revision])
+	}
+	return ""
+}
+
+// newestRollout returns the last rollout that began until a time.
+func (w *known) newestRollout(until time.Time) *rollout.Rollout {
+	for i := range slices.Backward(w.rolled) {
+		if r := &w.rolled[i]; !timeAt(r.Start).After(until) {
+			return r
+		}
+	}
+	return nil
+}
+
+// share says how many of all pods are affected.
+func share(n, total int) string {
+	if total < n {
+		total = n
+	}
+	return fmt.Sprintf("%d of %s", n, plural(total, "pod"))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// inWords returns a duration for people: 10 s, 6 min.
+func inWords(d time.Duration) string {
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return fmt.Sprintf("%d min", int(d.Minutes()))
+}

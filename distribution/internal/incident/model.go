@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// Horizon is how far back a Model looks.
+const Horizon = time.Hour
+
+// The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so that
+// nobody can displace what others have.
+const (
+	maxBytes        = 32 << 20
+	maxRolloutBytes = 16 << 20
+	maxFacts        = 2_000 // of a workload
+)
+
+// Model is what is known of the last hour.
+type Model struct {
+	since     time.Time // from then on records are complete
+	forgotten time.Time
+	rollouts  rollout.Model
+	workloads map[Key]*workload
+	spaces    map[space]*use
+	bytes     int
+}
+
+// workload has the facts of a workload and of what it owns.
+type workload struct {
+	key      Key
+	facts    map[string]*Fact
+	rollouts map[string]bool // its keys in the model of rollouts: one for each object that had the name
+	last     time.Time
+	bytes    int
+}
+
+// space is a namespace of a cluster.
+type space struct{ cluster, namespace string }
+
+// use is what a namespace takes of the Model, and what was dropped of it.
+type use struct {
+	bytes   int
+	dropped Dropped
+}
+
+// NewModel returns a Model that knows nothing of the time before now.
+func NewModel(now time.Time) *Model {
+	return &Model{since: now, workloads: map[Key]*workload{}, spaces: map[space]*use{}}
+}
+
+// Since returns from when on records are complete.
+func (m *Model) Since(now time.Time) time.Time { return later(m.since, now.Add(-Horizon)) }
+
+// Size returns about how many bytes the facts take.
+func (m *Model) Size() int { return m.bytes }
+
+// Dropped returns what there was no room for in a namespace; empty: in all of them.
+func (m *Model) Dropped(namespace string) (all Dropped) {
+	for in, u := range m.spaces {
+		if namespace == "" || namespace == in.namespace || namespace == ClusterScoped && in.namespace == "" {
+			all.Workloads += u.dropped.Workloads
+			all.Facts += u.dropped.Facts
+		}
+	}
+	return all
+}
+
+// Add adds records. Those that it has already, and those that are older than the Horizon, change nothing.
+func (m *Model) Add(logs plog.Logs, now time.Time) {
+	m.forget(now)
+	read, _ := rollout.Read(logs)
+	m.follow(read, now)
+	for _, f := range factsIn(logs, now) {
+		if !f.Last.Before(now.Add(-Horizon)) {
+			m.add(f)
+		}
+	}
+	m.bound()
+}
+
+// follow adds what the records say about rollouts.
+func (m *Model) follow(read *rollout.Model, now time.Time) {
+	m.rollouts.Join(read)
+	for key, w := range read.Workloads {
+		for name := range w.Revisions {
+			if _, r := m.rollouts.Revision(rollout.Key{Workload: key, Revision: name}); r != nil {
+				r.News = now.UnixNano()
+			}
+		}
+	}
+	m.rollouts.Evict(maxRolloutBytes, func(rollout.Key, *rollout.Revision) {})
+}
+
+func (m *Model) add(f *Fact) {
+	w := m.workloads[f.Key]
+	if w == nil {
+		w = &workload{key: f.Key, facts: map[string]*Fact{}, rollouts: map[string]bool{}}
+		m.workloads[f.Key] = w
+	}
+	m.since = earlier(m.since, f.Last)
+	w.last = later(w.last, f.Last)
+	if f.Workload != "" && len(w.rollouts) < maxMoments {
+		w.rollouts[f.Workload] = true
+	}
+	id := f.identity()
+	if known := w.facts[id]; known != nil {
+		m.account(w, -known.size())
+		known.join(f)
+		f = known
+	} else {
+		w.facts[id] = f
+	}
+	m.account(w, f.size())
+	if len(w.facts) > maxFacts {
+		m.thin(w, maxFacts/10)
+	}
+}
+
+// combined begins the messages of an Event that stands for others with the same reason.
+const combined = "(combined from similar events): "
+
+// identity is the same for all records of an Event. Each record of a combined Event that is no warning is
+// about something else, such as another pod.
+func (f *Fact) identity() string {
+	if f.Event == "" {
+		return strings.Join([]string{f.Object().String(), f.Reason, f.Message}, "\n")
+	}
+	if strings.HasPrefix(f.Message, combined) && !f.IsWarning() {
+		return f.Event + "-" + strconv.FormatInt(f.Count, 10)
+	}
+	return f.Event
+}
+
+func (w *workload) space() space { return space{w.key.Cluster, w.key.Namespace} }
+
+func (m *Model) account(w *workload, bytes int) {
+	u := m.spaces[w.space()]
+	if u == nil {
+		u = &use{}
+		m.spaces[w.space()] = u
+	}
+	u.bytes, w.bytes, m.bytes = u.bytes+bytes, w.bytes+bytes, m.bytes+bytes
+}
+
+// thin drops facts of a workload: those that are no warnings first, the oldest first.
+func (m *Model) thin(w *workload, count int) {
+	ids := slices.SortedFunc(maps.Keys(w.facts), func(a, b string) int {
+		x, y := w.facts[a], w.facts[b]
+		if x.IsWarning() != y.IsWarning() {
+			return map[bool]int{false: -1, true: 1}[x.IsWarning()]
+		}
+		return cmp.Or(x.Last.Compare(y.Last), cmp.Compare(a, b))
+	})
+	for _, id := range ids[:count] {
+		m.account(w, -w.facts[id].size())
+		delete(w.facts, id)
+	}
+	m.spaces[w.space()].dropped.Facts += count
+}
+
+// bound drops the workloads that have been quiet for the longest time, of the namespace that takes most.
+func (m *Model) bound() {
+	for m.bytes > maxBytes {
+		most := slices.MaxFunc(slices.Collect(maps.Keys(m.spaces)), func(a, b space) int {
+			return cmp.Or(cmp.Compare(m.spaces[a].bytes, m.spaces[b].bytes), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.namespace, b.namespace))
+		})
+		m.dropQuietest(most, min(m.bytes-maxBytes+maxBytes/20, m.spaces[most].bytes/2+1))
+	}
+}
+
+// dropQuietest drops workloads of a namespace that take so many bytes.
+func (m *Model) dropQuietest(in space, bytes int) {
+	var all []*workload
+	for _, w := range m.workloads {
+		if w.space() == in {
+			all = append(all, w)
+		}
+	}
+	slices.SortFunc(all, func(a, b *workload) int {
+		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.key.Top.String(), b.key.Top.String()))
+	})
+	target := m.bytes - bytes
+	for _, w := range all {
+		if m.bytes <= target {
+			return
+		}
+		m.remove(w)
+		m.spaces[in].dropped.Workloads++
+	}
+}
+
+func (m *Model) remove(w *workload) {
+	m.account(w, -w.bytes)
+	delete(m.workloads, w.key)
+}
+
+// forgetEvery is how often a Model forgets.
+const forgetEvery = 10 * time.Second
+
+// forget drops what is older than the Horizon.
+func (m *Model) forget(now time.Time) {
+	if now.Sub(m.forgotten) < forgetEvery {
+		return
+	}
+	m.forgotten = now
+	before := now.Add(-Horizon)
+	for _, w := range m.workloads {
+		for id, f := range w.facts {
+			if f.Last.Before(before) {
+				m.account(w, -f.size())
+				delete(w.facts, id)
+			}
+		}
+		if len(w.facts) == 0 {
+			m.remove(w)
+		}
+	}
+	for in, u := range m.spaces {
+		if u.bytes == 0 {
+			delete(m.spaces, in)
+		}
+	}
+	m.forgetRollouts(before.UnixNano())
+}
+
+func (m *Model) forgetRollouts(before int64) {
+	for key, w := range m.rollouts.Workloads {
+		for name, r := range w.Revisions {
+			if r.News < before {
+				m.rollouts.Forget(rollout.Key{Workload: key, Revision: name})
+			}
+		}
+		if len(w.Revisions) == 0 && w.Names.Last() < before {
+			delete(m.rollouts.Workloads, key)
+		}
+	}
+}
+
+// rolled returns the workload's rollouts in the model of rollouts, one for each object that had its name.
+func (m *Model) rolled(w *workload) (known []*rollout.Workload) {
+	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
+		if r := m.rollouts.Workloads[key]; r != nil {
+			known = append(known, r)
+		}
+	}
+	return known
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+)
+
+func newStory(t *testing.T) *story {
+	t.Helper()
+	return &story{t: t, model: incident.NewModel(began), namespace: "shop", counts: map[string]int64{}, firsts: map[string]time.Time{}}
+}
+
+func crashOf(s *story, at time.Time, name string) {
+	s.record(at, fmt.Sprintf("pod/%s-aaa-1{app}@node-0 !BackOff Back-off restarting failed container app in pod %s", name, name))
+}
+
+func TestARepeatedRecordChangesNothing(t *testing.T) {
+	s := newStory(t)
+	crashOf(s, began, "web")
+	s.counts = map[string]int64{} // The same records again, such as those of another leader.
+	crashOf(s, began.Add(time.Second), "web")
+	problems := s.model.Problems(incident.Query{}, began.Add(2*time.Second))
+	require.Len(t, problems, 1)
+	assert.EqualValues(t, 1, problems[0].Count)
+}
+
+func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
+	s := newStory(t)
+	crashOf(s, began, "web")
+	crashOf(s, began.Add(2*incident.Horizon), "api")
+	now := began.Add(2 * incident.Horizon)
+	all := s.model.Workloads(incident.Query{}, now)
+	require.Len(t, all, 1)
+	assert.Equal(t, "api", all[0].Key.Top.Name)
+	assert.Equal(t, now.Add(-incident.Horizon), s.model.Since(now))
+}
+
+func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
+	s := newStory(t)
+	crashOf(s, began, "web")
+	for batch := range 20 {
+		logs := plog.NewLogs()
+		for i := range 1000 {
+			rl := logs.ResourceLogs().AppendEmpty()
+			rl.Resource().Attributes().PutStr("k8s.cluster.uid", "cluster")
+			rl.Resource().Attributes().PutStr("k8s.namespace.name", "noisy")
+			rl.Resource().Attributes().PutStr("k8s.object.kind", "Widget")
+			rl.Resource().Attributes().PutStr("k8s.object.name", fmt.Sprint(batch, "-", i))
+			r := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+			r.SetEventName("k8s.event")
+			r.SetTimestamp(pcommon.NewTimestampFromTime(began.Add(time.Second)))
+			r.SetSeverityText("Warning")
+			r.Body().SetStr(strings.Repeat("x", 2000))
+			r.Attributes().PutStr("k8s.event.uid", fmt.Sprint(batch, "-", i))
+		}
+		s.model.Add(logs, began.Add(time.Minute))
+	}
+	assert.Less(t, s.model.Size(), 33<<20)
+	now := began.Add(time.Minute)
+	require.Len(t, s.model.Problems(incident.Query{Namespace: "shop"}, now), 1)
+	assert.Zero(t, s.model.Dropped("shop"))
+	assert.Positive(t, s.model.Dropped("noisy").Workloads)
+	assert.Equal(t, s.model.Dropped(""), s.model.Dropped("noisy"))
+}
+
+func TestAWorkloadKeepsItsWarnings(t *testing.T) {
+	s := newStory(t)
+	crashOf(s, began, "web")
+	for i := range 3000 {
+		s.record(began.Add(time.Second), fmt.Sprintf("deployment/web Anything %d", i))
+	}
+	assert.Len(t, s.model.Problems(incident.Query{}, began.Add(time.Minute)), 1)
+	assert.Positive(t, s.model.Dropped("shop").Facts)
+}
+
+func TestIDsOfWorkloads(t *testing.T) {
+	keys := []incident.Key{
+		{Top: incident.Object{Kind: "a", Group: "b.c", Name: "x"}}, {Top: incident.Object{Kind: "a.b", Group: "c", Name: "x"}},
+		{Namespace: "a", Top: incident.Object{Name: "b"}}, {Cluster: "a", Top: incident.Object{Name: "b"}},
+	}
+	seen := map[string]bool{}
+	for _, k := range keys {
+		assert.Regexp(t, "^w[a-z2-7]{24}$", k.ID())
+		assert.False(t, seen[k.ID()])
+		seen[k.ID()] = true
+	}
+}
+
+// TestHostileRecords has what anybody may write into an Event: no answer may take long, overflow or panic.
+func TestHostileRecords(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // A fixed seed.
+	pick := func(all ...string) string { return all[random.IntN(len(all))] }
+	model := incident.NewModel(began)
+	for i := range 3000 {
+		logs := plog.NewLogs()
+		rl := logs.ResourceLogs().AppendEmpty()
+		a := rl.Resource().Attributes()
+		a.PutStr("k8s.namespace.name", pick("shop", ""))
+		a.PutStr("k8s.object.kind", pick("Pod", "ReplicaSet", "Deployment", "Node", "Job", "Po.d", ""))
+		a.PutStr("k8s.object.api_version", pick("v1", "apps/v1", "", "/"))
+		a.PutStr("k8s.object.name", pick("web-aaa-1", "web-aaa", "web", "", "-", "\x00"))
+		a.PutStr("k8s.pod.uid", pick("1", "2", ""))
+		a.PutStr("k8s.workload.kind", pick("Deployment", ""))
+		a.PutStr("k8s.workload.name", pick("web", "", "x/y"))
+		a.PutStr("k8s.workload.uid", pick("u", ""))
+		for range random.IntN(3) {
+			owners := a.PutEmptySlice("k8s.owner.chain")
+			owners.AppendEmpty().SetStr(pick("replicaset.apps/web-aaa", "/", "", "job.batch/x"))
+			owners.AppendEmpty().SetStr(pick("deployment.apps/web", "cronjob.batch/x"))
+		}
+		r := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+		r.SetEventName("k8s.event")
+		at := began.Add(time.Duration(random.IntN(3600)) * time.Second)
+		r.SetTimestamp(pcommon.NewTimestampFromTime(at))
+		if random.IntN(20) == 0 {
+			r.SetTimestamp(pcommon.Timestamp(math.MaxUint64))
+		}
+		r.SetSeverityText(pick("Normal", "Warning", "", "Other"))
+		r.Body().SetStr(pick("Scaled up replica set web-aaa from 0 to 999999999999999999999", "Scaled down replica set web-bbb from 3 to 0",
+			"Created pod: web-aaa-1", "Deleted pod: web-aaa-1", "Stopping container app", "New size: 99999999999999999999", "exceeded quota: a, b", ""))
+		r.Attributes().PutStr("k8s.event.reason", pick("ScalingReplicaSet", "SuccessfulCreate", "SuccessfulDelete", "Killing", "Started", "BackOff", "Unhealthy",
+			"NodeNotReady", "NodeReady", "SuccessfulRescale", "FailedCreate", "Preempted", "Evicted", ""))
+		r.Attributes().PutStr("k8s.event.uid", pick("a", "b", "c", "d", "e", ""))
+		r.Attributes().PutStr("log.record.uid", fmt.Sprint(i))
+		r.Attributes().PutInt("k8s.event.count", []int64{1, 2, -1, math.MaxInt64, math.MinInt64}[random.IntN(5)])
+		r.Attributes().PutInt("k8s.event.occurrences", []int64{1, -1, math.MaxInt64, math.MinInt64}[random.IntN(4)])
+		r.Attributes().PutStr("k8s.event.start_time", pick("-0001-01-01T00:00:00Z", "2300-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "2026-03-01T10:00:00Z", ""))
+		model.Add(logs, began.Add(incident.Horizon))
+		if i%100 != 0 {
+			continue
+		}
+		now := began.Add(incident.Horizon)
+		said := describe(model, incident.Query{}, now)
+		assert.Equal(t, said, describe(model, incident.Query{}, now), "an answer depends on chance")
+		for _, p := range model.Problems(incident.Query{}, now) {
+			assert.GreaterOrEqual(t, p.Count, int64(0))
+			assert.False(t, p.Last.Before(p.Onset))
+		}
+		for _, c := range model.Counts(incident.Query{}, now, 60) {
+			assert.GreaterOrEqual(t, c.Normal+c.Warnings, int64(0))
+		}
+		model.Changes(incident.Query{}, now)
+		model.Values(incident.Query{}, now)
+	}
+}

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// The classes of problems.
+const (
+	classImage    = "image"    // the image cannot be pulled
+	classStart    = "start"    // the container cannot be created
+	classMount    = "mount"    // a volume cannot be attached or mounted
+	classSchedule = "schedule" // no node has room
+	classCreate   = "create"   // the owner cannot create the pod
+	classCrash    = "crash"    // the container ends by itself, again and again
+	classProbe    = "probe"
+	classEviction = "eviction"
+	classJob      = "job"
+	classNode     = "node"
+	classScale    = "scale" // an autoscaler has no metrics
+	classOther    = "other"
+)
+
+// reasonStarted is that of an Event of a container. In a container that starts again, its count rises.
+const reasonStarted = "Started"
+
+// classes are by the kind of an Event.
+var classes = map[string]string{
+	rollout.KindPullFailed: classImage, "Failed": classStart, "FailedCreatePodSandBox": classStart, "FailedPostStartHook": classStart,
+	"FailedPodSandBoxStatus": classStart, "NetworkNotReady": classStart, "FailedMount": classMount, "FailedAttachVolume": classMount,
+	"FailedMapVolume": classMount, "FailedScheduling": classSchedule, "FailedCreate": classCreate, rollout.KindCrashed: classCrash,
+	"Unhealthy": classProbe, "Evicted": classEviction, "BackoffLimitExceeded": classJob, "DeadlineExceeded": classJob, "FailedIndexes": classJob,
+	"PodFailurePolicy": classJob, "FailedGetResourceMetric": classScale, "FailedComputeMetricsReplicas": classScale,
+	"NodeNotReady": classNode, "FailedGetExternalMetric": classScale, "FailedGetPodsMetric": classScale, "FailedGetObjectMetric": classScale,
+}
+
+// transient are warnings of controllers that repeat what has failed at once.
+var transient = []string{"FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices", "FailedToCreateEndpoint"}
+
+// broken are states of a node that are a problem, although their Events are no warnings.
+var broken = []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"}
+
+// classOf returns the class of the problem that an Event shows; empty: it shows none.
+func classOf(f *Fact) string {
+	isKill := f.Kind == rollout.KindRestarted && strings.Contains(f.Message, "probe")
+	isNode := f.Object().GroupKind() == "node"
+	switch {
+	case isKill:
+		return classProbe
+	case isNode && slices.Contains(broken, f.Reason):
+		return classNode
+	case !f.IsWarning(), rollout.IsHarmless(f.Reason), slices.Contains(transient, f.Reason):
+		return ""
+	case isNode:
+		return classNode
+	}
+	return cmp.Or(classes[f.Kind], classOther)
+}
+
+// quiets are how long an Event of a class is not repeated before the problem counts as over. A kubelet
+// writes one at least every 5 minutes, a ReplicaSet's controller after up to 1000 s.
+var quiets = map[string]time.Duration{
+	classCreate: 17 * time.Minute, classCrash: 10 * time.Minute, classSchedule: 10 * time.Minute, classJob: Horizon, classNode: Horizon,
+}
+
+const (
+	usualQuiet = 6 * time.Minute
+	// probeQuiet is the least for a probe, which a kubelet reports each time at first.
+	probeQuiet = time.Minute
+	// startTime is how long a probe may fail after the start of a container.
+	startTime = time.Minute
+	// endTime is how long warnings of a pod that ends may come.
+	endTime = 2 * time.Minute
+)
+
+func quietOf(class string) time.Duration { return cmp.Or(quiets[class], usualQuiet) }
+
+// occurrence is one moment of a fact that shows a problem.
+type occurrence struct {
+	*Fact
+	at time.Time
+	n  int64
+}
+
+// spell is a problem of one pod or other object without a pause.
+type spell struct {
+	class, reason, container string
+	fact                     *Fact // of the object
+	occurrences              []occurrence
+	over                     time.Time // zero: it goes on
+	because                  string
+}
+
+func (s *spell) onset() time.Time { return s.occurrences[0].at }
+func (s *spell) last() time.Time  { return s.occurrences[len(s.occurrences)-1].at }
+
+// name identifies the problem that spells of several pods are.
+func (s *spell) name() string { return strings.Join([]string{s.class, s.reason, s.container}, "\n") }
+
+// Problems returns the problems that go on, the newest first, and then those that are over, the newest first.
+func (m *Model) Problems(q Query, now time.Time) []Problem {
+	_, until := q.window(now)
+	v := m.look(until)
+	var all []Problem
+	for _, w := range v.workloads {
+		for i := range w.problems {
+			p := &w.problems[i]
+			v.onsets = append(v.onsets, onset{p.Onset, p.Key, p.Class})
+			if q.admitsProblem(p, now) {
+				all = append(all, *p)
+			}
+		}
+	}
+	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
+	slices.SortFunc(all, compareProblems)
+	for i := range all {
+		if i < maxExplained {
+			v.explain(&all[i])
+		} else {
+			all[i].Unknown = fmt.Sprintf("not looked for: there are more than %d problems", maxExplained)
+		}
+	}
+	return all
+}
+
+// maxExplained bounds the problems of an answer that are explained, so that no answer takes long.
+const maxExplained = 200
+
+// onset is when a problem of a workload began.
+type onset struct {
+	at    time.Time
+	key   Key
+	class string
+}
+
+func compareProblems(a, b Problem) int {
+	if a.Over.IsZero() != b.Over.IsZero() {
+		return map[bool]int{true: -1, false: 1}[a.Over.IsZero()]
+	}
+	return cmp.Or(b.Over.Compare(a.Over), b.Onset.Compare(a.Onset), cmp.Compare(a.Key.ID(), b.Key.ID()), cmp.Compare(a.Class, b.Class),
+		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container))
+}
+
+// admitsProblem reports whether something of the problem is in what the Query chooses.
+func (q Query) admitsProblem(p *Problem, now time.Time) bool {
+	from, until := q.window(now)
+	isIn := !p.Last.Before(from) && !p.Onset.After(until)
+	if !isIn || !q.admitsKey(p.Key, p.Key.ID) {
+		return false
+	}
+	return slices.ContainsFunc(p.facts, func(f *Fact) bool { return q.admits(f) })
+}
+
+// view is what a Model knows at a time.
+type view struct {
+	model     *Model
+	now       time.Time
+	workloads map[Key]*known
+	// in has the workloads of a namespace, and those that matter everywhere: nodes, and tools that deploy.
+	in         map[space][]*known
+	everywhere []*known
+	onsets     []onset // of all problems, the oldest first
+}
+
+// known is what is known of a workload at the time of a view.
+type known struct {
+	*workload
+	view     *view
+	now      time.Time
+	pods     map[string]*rollout.PodState
+	rolled   []rollout.Rollout
+	replicas map[string]int
+	progress map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
+	scaled   []scaled           // the oldest first
+	rescaled []*Fact            // what autoscalers set
+	deleted  map[string]bool    // the names of pods that their controller deleted
+	problems []Problem
+	changes  []Change
+}
+
+func (m *Model) look(now time.Time) *view {
+	v := &view{model: m, now: now, workloads: map[Key]*known{}, in: map[space][]*known{}}
+	for key, w := range m.workloads {
+		k := m.know(w, now)
+		k.view, v.workloads[key] = v, k
+		if key.Namespace == "" || slices.Contains(gitops, key.Top.GroupKind()) {
+			v.everywhere = append(v.everywhere, k)
+		} else {
+			v.in[w.space()] = append(v.in[w.space()], k)
+		}
+	}
+	for _, w := range v.workloads {
+		w.problems = w.findProblems()
+		w.changes = v.changesOf(w)
+	}
+	return v
+}
+
+func (m *Model) know(w *workload, now time.Time) *known {
+	k := &known{workload: w, now: now, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, progress: map[string][]*Fact{}, deleted: map[string]bool{}}
+	for _, r := range m.rolled(w) {
+		for _, pod := range r.PodStates(options(now)) {
+			k.pods[pod.UID] = &pod
+		}
+		for _, rolled := range r.Rollouts(options(now)) {
+			if rolled.Start <= now.UnixNano() {
+				k.rolled = append(k.rolled, rolled)
+			}
+		}
+		maps.Copy(k.replicas, r.Replicas())
+	}
+	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
+	for _, f := range w.facts {
+		k.index(f)
+	}
+	slices.SortFunc(k.scaled, func(a, b scaled) int {
+		return cmp.Or(a.fact.Last.Compare(b.fact.Last), cmp.Compare(a.fact.Record, b.fact.Record))
+	})
+	return k
+}
+
+// index notes what answers ask for often.
+func (w *known) index(f *Fact) {
+	if !f.IsWarning() || rowOf(f) != nil {
+		w.progress[f.subject()] = append(w.progress[f.subject()], f)
+	}
+	switch f.Reason {
+	case rollout.ReasonScaled:
+		if s, ok := rollout.ScalingOf(f.Message); ok {
+			w.scaled = append(w.scaled, scaled{s, f})
+		}
+	case "SuccessfulRescale":
+		w.rescaled = append(w.rescaled, f)
+	case "SuccessfulDelete":
+		if _, name := rollout.NamedIn(f.Message); name != "" {
+			w.deleted[name] = true
+		}
+	}
+}
+
+// subject is the pod's UID, or the name of another object.
+func (f *Fact) subject() string { return cmp.Or(f.Pod, f.Object().String()) }
+
+// findProblems returns the problems of the workload. The spells of several pods that overlap are one.
+func (w *known) findProblems() (all []Problem) {
+	groups := map[string][]*spell{}
+	for _, s := range w.spells() {
+		groups[s.name()] = append(groups[s.name()], s)
+	}
+	for _, spells := range groups {
+		all = append(all, w.newestProblem(spells))
+	}
+	slices.SortFunc(all, compareProblems)
+	return w.absorbed(all)
+}
+
+// effects are the classes of problems that a problem of another class, of the same container, shows as well: a
+// container that ends fails its probes, and one that cannot be created is also started again and again.
+var effects = map[string][]string{
+	classCrash: {classProbe}, classStart: {classCrash, classProbe}, classImage: {classStart, classCrash, classProbe},
+}
+
+// absorbed returns the problems without those that are an effect of another one at the same time.
+func (w *known) absorbed(all []Problem) []Problem {
+	for _, class := range []string{classImage, classStart, classCrash} {
+		i := slices.IndexFunc(all, func(p Problem) bool { return p.Class == class })
+		for ; i >= 0 && i < len(all); i++ {
+			if all[i].Class != class {
+				continue
+			}
+			spells := all[i].spells
+			isEffect := func(p Problem) bool {
+				return slices.Contains(effects[class], p.Class) && p.Container == all[i].Container && p.overlaps(&all[i])
+			}
+			for _, p := range all {
+				if isEffect(p) {
+					spells = append(spells, p.spells...)
+				}
+			}
+			if len(spells) > len(all[i].spells) {
+				cause := all[i]
+				all = slices.DeleteFunc(all, isEffect)
+				at := slices.IndexFunc(all, func(p Problem) bool { return p.Class == cause.Class && p.Container == cause.Container })
+				all[at] = w.problemOf(class, spells)
+				all[at].Earlier = cause.Earlier
+				i = at
+			}
+		}
+	}
+	return all
+}
+
+// overlaps reports whether two problems were there at about the same time.
+func (p *Problem) overlaps(other *Problem) bool {
+	return !p.Onset.After(other.Last.Add(startTime)) && !other.Onset.After(p.Last.Add(startTime))
+}
+
+// newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One that goes on in
+// other pods after a pause is another one.
+func (w *known) newestProblem(spells []*spell) Problem {
+	slices.SortStableFunc(spells, func(a, b *spell) int { return a.onset().Compare(b.onset()) })
+	var groups [][]*spell
+	end := time.Time{}
+	for _, s := range spells {
+		if len(groups) == 0 || s.onset().After(end.Add(probeQuiet)) {
+			groups = append(groups, nil)
+		}
+		last := len(groups) - 1
+		groups[last] = append(groups[last], s)
+		if end = later(end, s.over); s.over.IsZero() {
+			end = w.now
+		}
+	}
+	p := w.problemOf(spells[0].class, groups[len(groups)-1])
+	for _, earlierOnes := range slices.Backward(groups[:len(groups)-1]) {
+		p.Earlier = append(p.Earlier, earlierOnes[0].onset())
+	}
+	return p
+}
+
+// problemOf returns the problem that spells of several pods are.
+func (w *known) problemOf(class string, spells []*spell) Problem {
+	slices.SortStableFunc(spells, func(a, b *spell) int { return a.onset().Compare(b.onset()) })
+	p := Problem{Key: w.key, Class: class, Container: spells[0].container, Onset: spells[0].onset(), spells: spells}
+	goesOn := slices.ContainsFunc(spells, func(s *spell) bool { return s.over.IsZero() })
+	var shown []occurrence
+	for _, s := range spells {
+		p.Last = later(p.Last, s.last())
+		shown = append(shown, s.occurrences...)
+		if !goesOn && s.over.After(p.Over) {
+			p.Over, p.Because = s.over, s.because
+		}
+		if s.over.IsZero() || !goesOn {
+			p.affect(s, w.pods[s.fact.Pod])
+		}
+	}
+	slices.SortStableFunc(shown, func(a, b occurrence) int { return a.at.Compare(b.at) })
+	for _, o := range shown {
+		p.Count += o.n
+		if !slices.Contains(p.facts, o.Fact) {
+			p.facts = append(p.facts, o.Fact)
+		}
+	}
+	p.tell()
+	p.Scope = w.scope(&p)
+	return p
+}
+
+// affect adds the pod of a spell.
+func (p *Problem) affect(s *spell, pod *rollout.PodState) {
+	add := func(to *[]string, value string) {
+		if value != "" && !slices.Contains(*to, value) {
+			*to = append(*to, value)
+		}
+	}
+	add(&p.Revisions, s.fact.Revision)
+	if s.fact.Pod == "" {
+		return
+	}
+	add(&p.Pods, s.fact.Object().Name)
+	add(&p.pods, s.fact.Pod)
+	if pod != nil {
+		add(&p.Nodes, pod.Node)
+	} else {
+		add(&p.Nodes, s.fact.Node)
+	}
+}
+
+const (
+	maxRecords = 20  // of an answer
+	maxText    = 100 // bytes of a message in an answer
+)
+
+// tell chooses the message that says most: the newest one that names a cause.
+func (p *Problem) tell() {
+	best := p.facts[0]
+	for _, f := range p.facts {
+		isOwn := func(f *Fact) int { return map[bool]int{true: 1}[classOf(f) == p.Class] }
+		if cmp.Or(cmp.Compare(isOwn(f), isOwn(best)), cmp.Compare(meaning(f), meaning(best)), f.Last.Compare(best.Last)) >= 0 {
+			best = f
+		}
+	}
+	p.Reason, p.Message, p.Record = best.Reason, cut(best.Message, maxText), best.Record
+	if best.Reason == reasonStarted {
+		p.Message = fmt.Sprintf("The container %s started again, and nobody had killed it: it ended by itself", p.Container)
+	}
+	for _, f := range p.facts[max(0, len(p.facts)-maxRecords):] {
+		p.Records = append(p.Records, f.Record)
+	}
+}
+
+// meaning returns how much a message says: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
+func meaning(f *Fact) int {
+	reason, isError := strings.CutPrefix(f.Message, "Error: ")
+	switch {
+	case !f.IsWarning():
+		return 0
+	case strings.HasPrefix(f.Message, "Back-off"), isError && !strings.Contains(reason, " "):
+		return 1
+	}
+	return 2
+}

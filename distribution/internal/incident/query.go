@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// Summary is what happened to a workload and to what it owns, as far as a Query admits it.
+type Summary struct {
+	Key           Key
+	All, Warnings int64
+	Last          time.Time
+	LastWarning   time.Time // zero: there is none
+	Reasons       []Counted // warnings first
+	Manifests     []string
+	Facts         []*Fact // the newest first; read only
+}
+
+// Counted is a value with its occurrences.
+type Counted struct {
+	Value   string
+	Warning bool
+	N       int64
+}
+
+// Slot is a part of a chart.
+type Slot struct {
+	From             time.Time
+	Normal, Warnings int64
+}
+
+// Values are those that a Query can choose, the most frequent first.
+type Values struct{ Namespaces, Reasons, Types, Manifests []Counted }
+
+// window returns the times of the Query.
+func (q Query) window(now time.Time) (from, until time.Time) {
+	from, until = later(q.From, now.Add(-Horizon)), now
+	if !q.Until.IsZero() {
+		until = earlier(q.Until, now)
+	}
+	return from, until
+}
+
+func (q Query) admitsKey(k Key, id func() string) bool {
+	inNamespace := q.Namespace == "" || q.Namespace == k.Namespace || q.Namespace == ClusterScoped && k.Namespace == ""
+	return inNamespace && (q.Workload == "" || q.Workload == id())
+}
+
+func (q Query) admits(f *Fact) bool {
+	return (q.Reason == "" || q.Reason == f.Reason) && (q.Type == "" || q.Type == f.Type) && (q.Manifest == "" || q.Manifest == f.Manifest)
+}
+
+// between returns how often the Event occurred in a time.
+func (f *Fact) between(from, until time.Time) (n int64) {
+	for _, m := range f.Moments {
+		if !m.At.Before(from) && !m.At.After(until) {
+			n += m.N
+		}
+	}
+	return n
+}
+
+// each calls do with each fact that the Query admits, and how often it occurred.
+func (m *Model) each(q Query, now time.Time, do func(w *workload, f *Fact, n int64)) {
+	from, until := q.window(now)
+	for _, w := range m.workloads {
+		if !q.admitsKey(w.key, w.key.ID) {
+			continue
+		}
+		for _, f := range w.facts {
+			if n := f.between(from, until); n > 0 && q.admits(f) {
+				do(w, f, n)
+			}
+		}
+	}
+}
+
+// Workloads returns those with warnings first, each with what happened last first.
+func (m *Model) Workloads(q Query, now time.Time) []Summary {
+	found, reasons, manifests := map[Key]*Summary{}, map[Key]map[Counted]int64{}, map[Key]map[string]bool{}
+	m.each(q, now, func(w *workload, f *Fact, n int64) {
+		s := found[w.key]
+		if s == nil {
+			s = &Summary{Key: w.key}
+			found[w.key], reasons[w.key], manifests[w.key] = s, map[Counted]int64{}, map[string]bool{}
+		}
+		s.All, s.Last, s.Facts = s.All+n, later(s.Last, f.Last), append(s.Facts, f)
+		if f.IsWarning() {
+			s.Warnings, s.LastWarning = s.Warnings+n, later(s.LastWarning, f.Last)
+		}
+		reasons[w.key][Counted{Value: f.Reason, Warning: f.IsWarning()}] += n
+		if f.Manifest != "" {
+			manifests[w.key][f.Manifest] = true
+		}
+	})
+	all := make([]Summary, 0, len(found))
+	for key, s := range found {
+		s.Reasons, s.Manifests = ordered(reasons[key]), slices.Sorted(maps.Keys(manifests[key]))
+		slices.SortFunc(s.Facts, newestFirst)
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b Summary) int {
+		return cmp.Or(b.LastWarning.Compare(a.LastWarning), b.Last.Compare(a.Last), cmp.Compare(a.Key.ID(), b.Key.ID()))
+	})
+	return all
+}
+
+func newestFirst(a, b *Fact) int {
+	return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Record, b.Record))
+}
+
+// ordered returns values with warnings first, and the most frequent first.
+func ordered(counts map[Counted]int64) (all []Counted) {
+	for c, n := range counts {
+		c.N = n
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Counted) int {
+		if a.Warning != b.Warning {
+			return map[bool]int{true: -1, false: 1}[a.Warning]
+		}
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Value, b.Value))
+	})
+	return all
+}
+
+// Counts returns slots of equal length, the oldest first.
+func (m *Model) Counts(q Query, now time.Time, slots int) []Slot {
+	from, until := q.window(now)
+	length := max(1, until.Sub(from)/time.Duration(slots))
+	all := make([]Slot, slots)
+	for i := range all {
+		all[i].From = from.Add(time.Duration(i) * length)
+	}
+	m.each(q, now, func(_ *workload, f *Fact, _ int64) {
+		for _, moment := range f.Moments {
+			if moment.At.Before(from) || moment.At.After(until) {
+				continue
+			}
+			s := &all[min(int(moment.At.Sub(from)/length), slots-1)]
+			if f.IsWarning() {
+				s.Warnings += moment.N
+			} else {
+				s.Normal += moment.N
+			}
+		}
+	})
+	return all
+}
+
+// Values returns the values of the time of the Query, whatever else it chooses.
+func (m *Model) Values(q Query, now time.Time) Values {
+	var counts [4]map[Counted]int64
+	for i := range counts {
+		counts[i] = map[Counted]int64{}
+	}
+	m.each(Query{From: q.From, Until: q.Until}, now, func(w *workload, f *Fact, n int64) {
+		for i, value := range []string{cmp.Or(w.key.Namespace, ClusterScoped), f.Reason, f.Type, f.Manifest} {
+			if value != "" {
+				counts[i][Counted{Value: value, Warning: f.IsWarning() && i == 1}] += n
+			}
+		}
+	})
+	return Values{ordered(counts[0]), ordered(counts[1]), ordered(counts[2]), ordered(counts[3])}
+}
+
+// idle is how long a rollout is quiet before what is missing counts as a failure.
+const idle = 5 * time.Minute
+
+func options(now time.Time) rollout.Options { return rollout.Options{Idle: idle, Now: now} }
+
+// Spans returns the spans of the rollouts of a workload, by its id.
+func (m *Model) Spans(id string, now time.Time) (spans []rollout.Span) {
+	for _, w := range m.workloads {
+		if w.key.ID() != id {
+			continue
+		}
+		for _, known := range m.rolled(w) {
+			for _, revision := range slices.Sorted(maps.Keys(known.Revisions)) {
+				for _, part := range known.Spans(revision, options(now)) {
+					spans = append(spans, part.Spans...)
+				}
+			}
+		}
+	}
+	return spans
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+)
+
+// TestRealIncidents replays records of incidents that were staged on real control planes and nodes: each
+// testdata/real/NAME.json. NAME.md says what was done, and what the right answer is. NAME.txt has what the model says,
+// each time its answer changes.
+func TestRealIncidents(t *testing.T) {
+	files, err := filepath.Glob("testdata/real/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			content, err := os.ReadFile(file)
+			require.NoError(t, err)
+			logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(content)
+			require.NoError(t, err)
+			told, golden := replay(logs), strings.TrimSuffix(file, ".json")+".txt"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(told), 0o600))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			assert.Equal(t, string(want), told)
+		})
+	}
+}
+
+// replay adds the records one by one, at the times at which the receiver observed them.
+func replay(logs plog.Logs) string {
+	all := single(logs)
+	start := observed(all[0])
+	model := incident.NewModel(start.Add(-incident.Horizon))
+	var out strings.Builder
+	before := ""
+	const pause = 10 * time.Second // between two looks
+	last := time.Time{}
+	look := func(now time.Time) {
+		if now.Sub(last) < pause {
+			return
+		}
+		last = now
+		if said := headlines(model, now, start); said != before {
+			fmt.Fprintf(&out, "at %s\n%s", clock(now, start), said)
+			before = said
+		}
+	}
+	for i, one := range all {
+		now := observed(one)
+		for i > 0 && now.Sub(observed(all[i-1])) > 0 && now.Sub(start) > 0 {
+			if next := observed(all[i-1]).Add(15 * time.Second); next.Before(now) {
+				look(next)
+			}
+			break
+		}
+		model.Add(one, now)
+		look(now.Add(2 * time.Second))
+	}
+	look(observed(all[len(all)-1]).Add(20 * time.Minute))
+	fmt.Fprintf(&out, "in full\n%s", describeFrom(model, incident.Query{}, observed(all[len(all)-1]), start))
+	return out.String()
+}
+
+// single returns the records one by one, the first observed first.
+func single(logs plog.Logs) (all []plog.Logs) {
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, record := range scope.LogRecords().All() {
+				one := plog.NewLogs()
+				rl := one.ResourceLogs().AppendEmpty()
+				resource.Resource().CopyTo(rl.Resource())
+				sl := rl.ScopeLogs().AppendEmpty()
+				scope.Scope().CopyTo(sl.Scope())
+				record.CopyTo(sl.LogRecords().AppendEmpty())
+				all = append(all, one)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b plog.Logs) int { return cmp.Compare(stamp(a), stamp(b)) })
+	return all
+}
+
+func stamp(logs plog.Logs) pcommon.Timestamp {
+	return logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp()
+}
+
+func observed(logs plog.Logs) time.Time { return stamp(logs).AsTime() }
+
+func clock(at, start time.Time) string {
+	d := at.Sub(start).Round(time.Second)
+	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+// headlines has a line for each problem.
+func headlines(m *incident.Model, now, start time.Time) string {
+	var b strings.Builder
+	for _, p := range m.Problems(incident.Query{}, now) {
+		state := "goes on"
+		if !p.Over.IsZero() {
+			state = "over: " + p.Because
+		}
+		cause := "not known"
+		if len(p.Causes) > 0 {
+			cause = p.Causes[0].Text
+		}
+		fmt.Fprintf(&b, "  %s/%s %s since %s, %s; %s; %s\n", p.Key.Namespace, p.Key.Top, p.Class, clock(p.Onset, start), state, strings.Join(p.Scope, ", "), cause)
+	}
+	if b.Len() == 0 {
+		return "  no problem\n"
+	}
+	return b.String()
+}
