@@ -23,7 +23,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -405,22 +404,6 @@ func TestNamesAreValid(t *testing.T) {
 				assert.LessOrEqual(t, len(key), 63, key)
 			}
 		}
-	}
-}
-
-// TestTheServiceOfTheTest: its name begins with a letter and has no dots, which that of a release may
-// have. It has the pods that are not ready, because their responses name the problem.
-func TestTheServiceOfTheTest(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"kube-events", "1st", "team.events", strings.Repeat("long.", 10) + "xyz"} {
-		rendered, stderr, err := harness.HelmTemplate(t, name, "observability", "--set", endpoint)
-		require.NoError(t, err, stderr)
-		all := manifests(harness.Objects(t, rendered))
-		service, pod := only[corev1.Service](t, all, "Service"), only[corev1.Pod](t, all, "Pod")
-		assert.Empty(t, validation.IsDNS1035Label(service.Name), name)
-		assert.True(t, service.Spec.PublishNotReadyAddresses)
-		variable := strings.ToUpper(strings.ReplaceAll(service.Name, "-", "_")) + "_SERVICE_HOST"
-		assert.Contains(t, pod.Spec.Containers[0].Args, "--config=health:$("+variable+"):13134")
 	}
 }
 

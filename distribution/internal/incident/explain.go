@@ -27,13 +27,15 @@ const (
 	maxOthers  = 2 // of them elsewhere in the namespace
 )
 
-// explain adds to a problem what it has in common with others, and its causes. All problems are in the order of their
-// onsets.
-func (v *view) explain(of int, all []Problem) {
-	p := &all[of]
-	others := begunWith(of, all)
+// explain adds to a problem what it has in common with others, and its causes.
+func (v *view) explain(p *Problem) {
+	others := v.begunWith(p)
 	if n := len(others); n > 0 {
-		p.Scope = append(p.Scope, fmt.Sprintf("%s began within %d s", plural(n, "other workload"), int(sameTime.Seconds())))
+		number := plural(n, "other workload")
+		if n == maxBegun {
+			number = "at least " + number
+		}
+		p.Scope = append(p.Scope, fmt.Sprintf("%s began within %d s", number, int(sameTime.Seconds())))
 	}
 	p.Causes = ownCauses(p)
 	for _, w := range slices.Concat(v.everywhere, v.in[space{p.Key.Cluster, p.Key.Namespace}]) {
@@ -54,22 +56,20 @@ func (v *view) explain(of int, all []Problem) {
 	p.LastChange = v.lastChange(p)
 }
 
+// maxBegun bounds the other workloads that are named.
+const maxBegun = 50
+
 // begunWith returns the workloads of which a problem began at the same time.
-func begunWith(of int, all []Problem) (others []Key) {
-	p := &all[of]
-	note := func(o *Problem) bool {
-		if o.Onset.Sub(p.Onset).Abs() > sameTime {
-			return false
+func (v *view) begunWith(p *Problem) (others []Key) {
+	first, _ := slices.BinarySearchFunc(v.onsets, p.Onset.Add(-sameTime), func(o onset, at time.Time) int { return o.at.Compare(at) })
+	for _, o := range v.onsets[first:] {
+		if o.at.Sub(p.Onset) > sameTime || len(others) == maxBegun {
+			break
 		}
-		isOther := o.Key != p.Key && o.Key.Cluster == p.Key.Cluster && o.Class != classNode && p.Class != classNode
-		if isOther && !slices.Contains(others, o.Key) {
-			others = append(others, o.Key)
+		isOther := o.key != p.Key && o.key.Cluster == p.Key.Cluster && o.class != classNode && p.Class != classNode
+		if isOther && !slices.Contains(others, o.key) {
+			others = append(others, o.key)
 		}
-		return true
-	}
-	for i := of - 1; i >= 0 && note(&all[i]); i-- {
-	}
-	for i := of + 1; i < len(all) && note(&all[i]); i++ {
 	}
 	return others
 }

@@ -21,10 +21,9 @@ const Horizon = time.Hour
 // The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so that
 // nobody can displace what others have.
 const (
-	maxBytes    = 32 << 20
-	maxFacts    = 2_000 // of a workload
-	maxRollouts = 400
-	maxPods     = 4_000
+	maxBytes        = 32 << 20
+	maxRolloutBytes = 16 << 20
+	maxFacts        = 2_000 // of a workload
 )
 
 // Model is what is known of the last hour.
@@ -35,7 +34,6 @@ type Model struct {
 	workloads map[Key]*workload
 	spaces    map[space]*use
 	bytes     int
-	read      int // workloads and revisions since the rollouts were bounded
 }
 
 // workload has the facts of a workload and of what it owns.
@@ -100,12 +98,8 @@ func (m *Model) follow(read *rollout.Model, now time.Time) {
 				r.News = now.UnixNano()
 			}
 		}
-		m.read += 1 + len(w.Revisions)
 	}
-	if m.read > maxRollouts/4 { // To count what there is takes longer than to add it.
-		m.rollouts.Evict(maxRollouts, maxPods, func(rollout.Key, *rollout.Revision) {})
-		m.read = 0
-	}
+	m.rollouts.Evict(maxRolloutBytes, func(rollout.Key, *rollout.Revision) {})
 }
 
 func (m *Model) add(f *Fact) {

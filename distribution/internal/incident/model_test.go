@@ -51,10 +51,22 @@ func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
 func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
-	s.namespace = "noisy"
-	text := strings.Repeat("x", 1000)
-	for i := range 40_000 {
-		s.record(began.Add(time.Second), fmt.Sprintf("pod/m%d-a-1 !Made %s", i, text))
+	for batch := range 20 {
+		logs := plog.NewLogs()
+		for i := range 1000 {
+			rl := logs.ResourceLogs().AppendEmpty()
+			rl.Resource().Attributes().PutStr("k8s.cluster.uid", "cluster")
+			rl.Resource().Attributes().PutStr("k8s.namespace.name", "noisy")
+			rl.Resource().Attributes().PutStr("k8s.object.kind", "Widget")
+			rl.Resource().Attributes().PutStr("k8s.object.name", fmt.Sprint(batch, "-", i))
+			r := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+			r.SetEventName("k8s.event")
+			r.SetTimestamp(pcommon.NewTimestampFromTime(began.Add(time.Second)))
+			r.SetSeverityText("Warning")
+			r.Body().SetStr(strings.Repeat("x", 2000))
+			r.Attributes().PutStr("k8s.event.uid", fmt.Sprint(batch, "-", i))
+		}
+		s.model.Add(logs, began.Add(time.Minute))
 	}
 	assert.Less(t, s.model.Size(), 33<<20)
 	now := began.Add(time.Minute)

@@ -111,15 +111,34 @@ func (m *Model) Problems(q Query, now time.Time) []Problem {
 	v := m.look(until)
 	var all []Problem
 	for _, w := range v.workloads {
-		all = append(all, w.problems...)
+		for i := range w.problems {
+			p := &w.problems[i]
+			v.onsets = append(v.onsets, onset{p.Onset, p.Key, p.Class})
+			if q.admitsProblem(p, now) {
+				all = append(all, *p)
+			}
+		}
 	}
-	slices.SortFunc(all, func(a, b Problem) int { return a.Onset.Compare(b.Onset) })
-	for i := range all {
-		v.explain(i, all)
-	}
-	all = slices.DeleteFunc(all, func(p Problem) bool { return !q.admitsProblem(&p, now) })
+	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
 	slices.SortFunc(all, compareProblems)
+	for i := range all {
+		if i < maxExplained {
+			v.explain(&all[i])
+		} else {
+			all[i].Unknown = fmt.Sprintf("not looked for: there are more than %d problems", maxExplained)
+		}
+	}
 	return all
+}
+
+// maxExplained bounds the problems of an answer that are explained, so that no answer takes long.
+const maxExplained = 200
+
+// onset is when a problem of a workload began.
+type onset struct {
+	at    time.Time
+	key   Key
+	class string
 }
 
 func compareProblems(a, b Problem) int {
@@ -148,6 +167,7 @@ type view struct {
 	// in has the workloads of a namespace, and those that matter everywhere: nodes, and tools that deploy.
 	in         map[space][]*known
 	everywhere []*known
+	onsets     []onset // of all problems, the oldest first
 }
 
 // known is what is known of a workload at the time of a view.

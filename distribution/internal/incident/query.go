@@ -183,7 +183,7 @@ func (m *Model) Spans(id string, now time.Time) (spans []rollout.Span) {
 		}
 		for _, known := range m.rolled(w) {
 			for _, revision := range slices.Sorted(maps.Keys(known.Revisions)) {
-				for _, part := range known.Spans(revision, options(now)).Parts {
+				for _, part := range known.Spans(revision, options(now)) {
 					spans = append(spans, part.Spans...)
 				}
 			}
