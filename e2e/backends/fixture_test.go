@@ -74,12 +74,8 @@ func (f *fixture) startBackends(metrics []string) (err error) {
 		return err
 	}
 	f.started = append(f.started, f.loki.process)
-	text, err := os.ReadFile(harness.InRepository("deploy", "chart", "rules", "kube-events.yaml"))
-	if err != nil {
-		return err
-	}
 	rules := f.make("rules")
-	if err := evaluateOften(rules, text); err != nil {
+	if err := evaluateFileOften(rules); err != nil {
 		return err
 	}
 	replace := strings.NewReplacer("127.0.0.1:9464", metrics[0], `"127.0.0.1:8888"`, fmt.Sprintf("%q, %q", metrics[1], metrics[2]),
@@ -99,13 +95,19 @@ func (f *fixture) startBackends(metrics []string) (err error) {
 	return nil
 }
 
-// evaluateOften writes rules into a directory, without the intervals of their groups.
+// evaluateFileOften does that with the rules of the repository.
+func evaluateFileOften(directory string) error {
+	text, err := os.ReadFile(harness.InRepository("deploy", "chart", "rules", "kube-events.yaml"))
+	return errors.Join(err, evaluateOften(directory, text))
+}
+
+// evaluateOften writes rules into a directory that Prometheus evaluates every second.
 func evaluateOften(directory string, rules []byte) error {
-	return os.WriteFile(filepath.Join(directory, "rules.yaml"), groupInterval.ReplaceAll(rules, nil), 0o600)
+	return os.WriteFile(filepath.Join(directory, "rules.yaml"), groupInterval.ReplaceAll(rules, []byte("interval: 1s")), 0o600)
 }
 
 // groupInterval is how often a group of rules is evaluated.
-var groupInterval = regexp.MustCompile(`(?m)^ *interval: .*\n`)
+var groupInterval = regexp.MustCompile(`\binterval: \d+m\b`)
 
 // make makes a directory of the fixture's.
 func (f *fixture) make(name string) string {

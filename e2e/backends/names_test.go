@@ -5,6 +5,7 @@ package backends
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -128,5 +129,43 @@ func (p *prometheus) answers(t *testing.T, d dashboard, metric string) {
 	if strings.Contains(d.name, "overview") {
 		warnings := d.interpolate(d.Panels[0].Targets[0].Expr, "prometheus", nil)
 		eventually(t, question{warnings, false, func() ([]answer, error) { return p.panel(d.Panels[0].Targets[0], warnings) }}.returnsData)
+	}
+}
+
+// TestOwnMetricsThatArePushed: the rules select them by names that they have only then.
+func TestOwnMetricsThatArePushed(t *testing.T) {
+	t.Parallel()
+	server := startRemoteWritten(t)
+	own, err := proc.FreeAddresses(1)
+	require.NoError(t, err)
+	_, port, _ := net.SplitHostPort(own[0])
+	p, err := all.startOtelcol(own[0], fmt.Sprintf(`
+receivers: {kube_events: {start_at: beginning, collection_interval: 1s}}
+exporters: {nop: }
+service:
+  pipelines: {logs: {exporters: [nop]}, metrics: {exporters: [nop]}}
+  telemetry:
+    metrics:
+      readers:
+        - pull: {exporter: {prometheus: {host: 127.0.0.1, port: %s}}}
+        - periodic: {interval: 1000, exporter: {otlp: {protocol: http/protobuf, endpoint: "%s/api/v1/otlp/v1/metrics"}}}
+`, port, server.url))
+	if p != nil {
+		t.Cleanup(p.stop)
+	}
+	require.NoError(t, err)
+	rules := harness.Read(t, "deploy", "chart", "rules", "kube-events.yaml")
+	for selector, pushed := range map[string]string{
+		"otelcol_kube_events_leading(_ratio)?": "otelcol_kube_events_leading_ratio", "otelcol_kube_events_checkpoint_age(_seconds)?": "otelcol_kube_events_checkpoint_age_seconds",
+		"otelcol_kube_events_received(_total)?": "otelcol_kube_events_received_total", "otelcol_receiver_accepted_metric_points(_total)?": "otelcol_receiver_accepted_metric_points_total",
+	} {
+		assert.Contains(t, rules, `__name__=~"`+selector+`"`)
+		eventually(t, func() error {
+			found, err := server.series(pushed)
+			if err == nil && len(found) == 0 {
+				err = fmt.Errorf("%s does not exist", pushed)
+			}
+			return err
+		})
 	}
 }
