@@ -220,8 +220,12 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if o.Now.UnixNano()-warning.Last <= pause {
 		return false
 	}
-	// A failure long after the start is not the one of the start.
-	return !many && warning.Last > v.limit || !v.endedBefore(warning.Last+pause)
+	// A failure long after the start is not the one of the start, and the probe of a healthy pod can fail while it ends.
+	isAnother := !many && (warning.Last > v.limit || v.stop != nil && warning.Last >= v.stop.start)
+	if !many {
+		pause /= 2 // A kubelet writes about each failure.
+	}
+	return isAnother || !v.endedBefore(warning.Last+pause)
 }
 
 // manyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.

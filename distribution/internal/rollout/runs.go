@@ -61,9 +61,10 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 			x.pods = append(x.pods, v)
 		}
 	}
-	w.addInitial(x, o)
 	next := h.end(e)
-	until := min(next, x.active+int64(o.Idle))
+	closed := x.closedBy(r.steps(), next)
+	w.addInitial(x, closed, o)
+	until := min(closed, x.active+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, step := range r.steps() {
 		if step.At >= e.start && step.At < next {
@@ -150,6 +151,34 @@ func (w *Workload) replicasAt(r *Revision, at int64) int {
 	return s.To
 }
 
+// closedBy returns when the revision was scaled up after the rollout was complete; until: it was not.
+func (x *run) closedBy(steps []Step, until int64) int64 {
+	wanted := 0
+	for _, s := range steps {
+		if s.At < x.start || s.At >= until {
+			continue
+		}
+		if s.Up && wanted > 0 && x.wasComplete(wanted, s.At) {
+			return s.At
+		}
+		wanted = s.To
+	}
+	return until
+}
+
+func (x *run) wasComplete(wanted int, at int64) bool {
+	started, last := 0, int64(0)
+	for _, v := range x.pods {
+		if v.began < at && v.startedAt() != 0 {
+			started, last = started+1, max(last, v.end)
+		}
+	}
+	if x.proof < last {
+		last += int64(StopWindow)
+	}
+	return x.left == 0 && started >= wanted && at > max(last, x.proof)
+}
+
 // createPause is how long a controller waits at most before it tries again to create a pod: the greatest delay of
 // client-go's workqueue.DefaultTypedControllerRateLimiter.
 const createPause = int64(1000 * time.Second)
@@ -157,14 +186,14 @@ const createPause = int64(1000 * time.Second)
 // addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
 // hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
 // emits warnings: this is no pause. Neither is the time before the first pod.
-func (w *Workload) addInitial(x *run, o Options) {
+func (w *Workload) addInitial(x *run, closed int64, o Options) {
 	warnings := inOrder(w.Revisions[x.revision].Events).warnings()
 	for _, v := range x.pods {
 		since, pause := x.active, int64(o.Idle)
 		if failed := warnings.goOn(since, v.began, max(pause, createPause)); failed > since {
 			since, pause = failed, max(pause, createPause)
 		}
-		if v.began > since+pause && len(x.initial) > 0 && !w.replacesAt(x, v) {
+		if v.began >= closed || v.began > since+pause && len(x.initial) > 0 && !w.replacesAt(x, v) {
 			break
 		}
 		x.initial = append(x.initial, v)
