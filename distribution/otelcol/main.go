@@ -8,7 +8,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
-	healthprovider "github.com/kubeevents/kubeeventsreceiver/distribution/healthprovider"
 	literalenvprovider "github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider"
 	envprovider "go.opentelemetry.io/collector/confmap/provider/envprovider"
 	fileprovider "go.opentelemetry.io/collector/confmap/provider/fileprovider"
@@ -29,7 +28,6 @@ func main() {
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
 			ResolverSettings: confmap.ResolverSettings{
 				ProviderFactories: []confmap.ProviderFactory{
-					healthprovider.NewFactory(),
 					literalenvprovider.NewFactory(),
 					envprovider.NewFactory(),
 					fileprovider.NewFactory(),
@@ -38,7 +36,6 @@ func main() {
 			},
 		},
 		ProviderModules: map[string]string{
-			healthprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
 			literalenvprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
 			envprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/envprovider v1.67.0",
 			fileprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/fileprovider v1.67.0",

@@ -487,13 +487,14 @@ func TestStorageThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startWith(t, hanging{&disk{values: map[string][]byte{}}}, nil, zap.NewNop())
 		begin := time.Now()
-		for i := range 5000 {
-			p.consume(t, records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled", "Started", strings.Repeat("x", 100)))
+		const count = 3000
+		for i := range count {
+			p.consume(t, of(fmt.Sprint("workload-", i), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled", "Started")))
 		}
 		assert.Equal(t, begin, time.Now())
 		assert.LessOrEqual(t, p.Logs.(*output).tracker.saved.unsaved.Size(), maxUnsaved+100_000)
 		time.Sleep(70 * time.Second)
-		assert.Len(t, p.spans(), 4*5000)
+		assert.Len(t, p.spans(), 4*count)
 		begin = time.Now()
 		p.stop(t)
 		assert.LessOrEqual(t, time.Since(begin), shutdownTimeout)
@@ -605,6 +606,12 @@ func TestPipelineThatHangs(t *testing.T) {
 	})
 }
 
+// of makes the records those of another workload.
+func of(workload string, logs plog.Logs) plog.Logs {
+	logs.ResourceLogs().At(0).Resource().Attributes().PutStr("k8s.workload.uid", workload)
+	return logs
+}
+
 // in puts records into a namespace.
 func in(namespace string, logs plog.Logs) plog.Logs {
 	logs.ResourceLogs().At(0).Resource().Attributes().PutStr("k8s.namespace.name", namespace)
@@ -630,7 +637,7 @@ func TestBoundOfATenant(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := start(t, nil, func(c *Config) { c.MaxRollouts = 10 })
 				p.consume(t, in("shop", records("shop-a-1", time.Now(), "Scheduled")))
-				for i := range 20_000 {
+				for i := range 5_000 {
 					p.consume(t, in("evil", flood(i)))
 				}
 				model := p.Logs.(*output).tracker.model
@@ -666,16 +673,16 @@ func TestForgottenRollout(t *testing.T) {
 	})
 }
 
-// TestLargeRolloutIsCut: 10,000 pods make one trace, in several requests of at most 2 MiB.
+// TestLargeRolloutIsCut: 4,000 pods make one trace, in several requests of at most 2 MiB.
 func TestLargeRolloutIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
 		at := time.Now()
-		for i := range 10_000 {
+		for i := range 4_000 {
 			p.consume(t, records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started"))
 		}
 		time.Sleep(63 * time.Second)
-		assert.Len(t, p.spans(), 1+3*10_000)
+		assert.Len(t, p.spans(), 1+3*4_000)
 		assert.Greater(t, len(p.received()), 1)
 		traces := map[pcommon.TraceID]bool{}
 		for _, request := range p.received() {

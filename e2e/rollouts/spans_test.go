@@ -27,7 +27,7 @@ type trace struct {
 	spans []ptrace.Span
 }
 
-// backend has the newest version of each span that the Collector delivered. What it acknowledges
+// backend has each span that the Collector delivered. What it acknowledges
 // survives the Collector, as with a real backend.
 type backend struct {
 	url string

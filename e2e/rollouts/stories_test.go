@@ -34,7 +34,7 @@ func deployment(t *testing.T, c *cluster) {
 	}
 
 	c.patchDeployment(t, "shop", `{"spec":{"template":{"spec":{"containers":[{"name":"shop","image":"registry.example.com/missing:1"}]}}}}`)
-	failed := c.await(t, "deployment/shop", 4, "incomplete", 1)
+	failed := c.await(t, "deployment/shop", 4, "failed", 1)
 	assert.Contains(t, failed.root.Status().Message(), "registry.example.com/missing:1")
 	assert.Equal(t, ptrace.StatusCodeError, failed.root.Status().Code())
 
@@ -81,10 +81,9 @@ func crashAndRecovery(t *testing.T, c *cluster) {
 	pod := c.podsOf(t, "recovering")[0]
 	last := c.lastTimes(t, pod.Name)
 	if !last["Started"].After(last["BackOff"]) { // Nothing tells which was first: docs/rollouts.md.
-		c.await(t, "deployment/recovering", 1, "incomplete", 1)
+		c.await(t, "deployment/recovering", 1, "failed", 1)
 		return
 	}
-	// On a busy node, the first BackOff comes later than settle_time: the trace is complete before, too.
 	tr := c.await(t, "deployment/recovering", 1, "complete", 1, "restart app")
 	tr.requireTimes(t, pod)
 	restart := tr.of(t, pod, "restart app")

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -50,42 +51,74 @@ func (m *Model) Revisions() (count int) {
 	return count
 }
 
-// space is what the objects of a namespace take.
-type space struct {
-	bytes int
-	keys  []Key // the first one to be forgotten is the last one
-}
+// maxRevisions bounds the revisions of a workload: what is computed for one of them depends on all.
+const maxRevisions = 256
 
 // Evict forgets revisions while the model takes more than a number of bytes: always one of the namespace that takes the
 // most, so that nobody displaces the rollouts of others. It calls forgotten with each revision.
 func (m *Model) Evict(most int, forgotten func(Key, *Revision)) {
-	if m.bytes <= most {
-		return
-	}
-	most -= most / 20 // So that it does not begin again with the next record.
-	spaces := m.spaces()
-	for m.bytes > most && len(spaces) > 0 {
-		largest := slices.MaxFunc(spaces, func(a, b *space) int { return cmp.Compare(a.bytes, b.bytes) })
-		last := len(largest.keys) - 1
-		if last < 0 {
-			return
-		}
-		key := largest.keys[last]
-		largest.keys = largest.keys[:last]
-		before := m.bytes
+	forget := func(key Key) {
 		_, r := m.Revision(key)
 		m.Forget(key)
-		largest.bytes -= before - m.bytes
 		if r != nil {
 			forgotten(key, r)
 		}
 	}
+	for key, w := range m.Workloads {
+		if len(w.Revisions) > maxRevisions {
+			for _, key := range m.leastUsed(key)[:maxRevisions/8] {
+				forget(key)
+			}
+		}
+	}
+	if m.bytes <= most {
+		return
+	}
+	spaces, bytes := map[string][]Key{}, map[string]int{}
+	for key, w := range m.Workloads {
+		name := w.Cluster + "/" + w.Namespace
+		spaces[name] = append(spaces[name], m.keysOf(key)...)
+		bytes[name] += workloadBytes + w.bytes()
+		for _, r := range w.Revisions {
+			bytes[name] += r.bytes
+		}
+	}
+	for name := range spaces {
+		slices.SortFunc(spaces[name], m.compareUse)
+	}
+	most -= most / 20 // So that it does not begin again with the next record.
+	for m.bytes > most && len(bytes) > 0 {
+		largest := slices.MaxFunc(slices.Collect(maps.Keys(bytes)), func(a, b string) int {
+			return cmp.Or(cmp.Compare(bytes[a], bytes[b]), cmp.Compare(a, b))
+		})
+		for before := m.bytes; len(spaces[largest]) > 0 && before == m.bytes; spaces[largest] = spaces[largest][1:] {
+			forget(spaces[largest][0])
+			bytes[largest] -= before - m.bytes
+		}
+		if len(spaces[largest]) == 0 {
+			delete(bytes, largest)
+		}
+	}
 }
 
-// spaces returns what each namespace has, in the order in which Evict forgets it: a workload without a revision, a revision
-// that was delivered, one that lives once, such as a Job, and of two that had no news for longer.
-func (m *Model) spaces() (all []*space) {
-	byName := map[string]*space{}
+// keysOf returns the keys of a workload's revisions. A workload that has none has a key of its own.
+func (m *Model) keysOf(workload string) (keys []Key) {
+	for name := range m.Workloads[workload].Revisions {
+		keys = append(keys, Key{workload, name})
+	}
+	if len(keys) == 0 {
+		keys = []Key{{Workload: workload}}
+	}
+	return keys
+}
+
+func (m *Model) leastUsed(workload string) []Key {
+	return slices.SortedFunc(slices.Values(m.keysOf(workload)), m.compareUse)
+}
+
+// compareUse orders by what is forgotten first: a workload without a revision, a revision that was delivered, one that
+// lives once, such as a Job, and of two the one that had no news for longer.
+func (m *Model) compareUse(a, b Key) int {
 	rank := func(key Key) (rank int, news int64) {
 		_, r := m.Revision(key)
 		if r == nil {
@@ -99,28 +132,9 @@ func (m *Model) spaces() (all []*space) {
 		}
 		return rank, r.News
 	}
-	for key, w := range m.Workloads {
-		s := byName[w.Cluster+"/"+w.Namespace]
-		if s == nil {
-			s = &space{}
-			byName[w.Cluster+"/"+w.Namespace], all = s, append(all, s)
-		}
-		s.bytes += workloadBytes + w.bytes()
-		for name, r := range w.Revisions {
-			s.bytes, s.keys = s.bytes+r.bytes, append(s.keys, Key{key, name})
-		}
-		if len(w.Revisions) == 0 {
-			s.keys = append(s.keys, Key{Workload: key})
-		}
-	}
-	for _, s := range all {
-		slices.SortFunc(s.keys, func(a, b Key) int {
-			rankA, newsA := rank(a)
-			rankB, newsB := rank(b)
-			return cmp.Or(cmp.Compare(rankB, rankA), cmp.Compare(newsB, newsA), cmp.Compare(b.Workload, a.Workload), cmp.Compare(b.Revision, a.Revision))
-		})
-	}
-	return all
+	rankA, newsA := rank(a)
+	rankB, newsB := rank(b)
+	return cmp.Or(cmp.Compare(rankA, rankB), cmp.Compare(newsA, newsB), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Revision, b.Revision))
 }
 
 // Lasts reports whether objects of a kind, such as deployment.apps, live on while what they run

@@ -34,6 +34,7 @@ type view struct {
 	failing   occurrences // those of others that did not recover
 	limit     int64       // what happens later is no part of its start
 	available bool        // a scale-down after its start proves it
+	again     bool        // a container that ended has started so late that it can end again
 	stop      *phase      // the end of the pod; nil: it is not known to have ended
 	stopped   int64       // as began
 	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
@@ -87,8 +88,10 @@ func (v *view) judge(x *run, o Options) {
 	}
 	for i := range v.phases {
 		if p := &v.phases[i]; p.name == "restart" {
+			soon := p.end + int64(o.Idle/2)
 			p.late = p.start > v.limit
-			p.fail(p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(p.end+int64(o.Idle/2)))
+			v.again = v.again || !p.late && p.missing == "" && o.Now.UnixNano() < soon && p.end < v.startedAt()+2*int64(o.Idle)
+			p.fail(v.again || p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(soon))
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {

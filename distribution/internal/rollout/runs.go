@@ -419,17 +419,21 @@ func (x *run) wait(o Options) time.Duration {
 	case outcome == Superseded, x.until != always, hasEnded, IsJob(x.revision) && outcome == Complete:
 		return o.Settle
 	case outcome == Complete:
-		longest := time.Duration(0)
-		for _, v := range x.initial {
-			longest = max(longest, v.wait(o))
-		}
-		return longest
+		return x.longest(o)
 	case IsJob(x.revision) && outcome == Incomplete:
 		return jobWait
 	case outcome == Failed && x.failsOnlyProbes(), x.proof > x.start && x.left > 0 && outcome == Incomplete:
 		return 2 * o.Idle // It goes on, slowly.
 	}
-	return o.Idle
+	return max(o.Idle, x.longest(o))
+}
+
+// longest returns how long its pods wait at most.
+func (x *run) longest(o Options) (wait time.Duration) {
+	for _, v := range x.initial {
+		wait = max(wait, v.wait(o))
+	}
+	return wait
 }
 
 // jobWait is how long a Job can run without a record, so that its end is in its trace.
@@ -449,6 +453,8 @@ func (v *view) wait(o Options) time.Duration {
 		return o.Settle
 	case v.isHealthy() && !v.hasRestarted(): // A container that ended once can end again.
 		return max(o.Settle, min(StopWindow, o.Idle))
+	case v.again:
+		return o.Idle + o.Idle/2
 	}
 	return o.Idle
 }
