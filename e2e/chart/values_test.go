@@ -394,6 +394,14 @@ func TestAChangedConfigurationRestartsThePods(t *testing.T) {
 	assert.NotEqual(t, template(), template("clusterName=prod-1"))
 }
 
+// TestTheRuntimeClass: no golden output has one, because the API server knows none.
+func TestTheRuntimeClass(t *testing.T) {
+	t.Parallel()
+	pod := only[appsv1.Deployment](t, render(t, "--set", endpoint, "--set", "runtimeClassName=gvisor"), "Deployment").Spec.Template.Spec
+	require.NotNil(t, pod.RuntimeClassName)
+	assert.Equal(t, "gvisor", *pod.RuntimeClassName)
+}
+
 // TestNamesAreValid: also those of long releases. A label has at most 63 characters.
 func TestNamesAreValid(t *testing.T) {
 	t.Parallel()
