@@ -8,19 +8,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,7 +79,6 @@ func TestTheDemoInABrowser(t *testing.T) {
 
 	collector.Stop(t)
 	b.await(t, `document.getElementById("state").className === "lost"`)
-	refuse(t, addresses[0])
 	serve(t, addresses[0])
 	b.awaitLive(t)
 }
@@ -92,42 +86,31 @@ func TestTheDemoInABrowser(t *testing.T) {
 // failImage rolls out an image that does not exist. The nodes are simulated, so the test writes the kubelet's Events.
 func failImage(t *testing.T) {
 	t.Helper()
-	const name, namespace = "checkout", "shop"
-	_, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	labels := map[string]string{"app": name}
-	replicas := int32(3)
-	container := corev1.Container{Name: "app", Image: "example.com/checkout:1.0"}
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
-		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{container}}},
-	}}
-	_, err = kube.AppsV1().Deployments(namespace).Create(t.Context(), deployment, metav1.CreateOptions{})
-	require.NoError(t, err)
+	kube.Apply(t, "e2e/page/testdata/checkout.yaml")
 	events := kube.Recorder(t, "kubelet")
-	pulling := func(pod *corev1.Pod) *corev1.ObjectReference {
-		return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{app}"}
+	event := func(pod *corev1.Pod, kind, reason, message string) {
+		events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{app}"}, kind, reason, message)
 	}
-	for _, pod := range awaitPods(t, namespace, "1.0", 3) {
-		events.Event(pulling(&pod), "Normal", "Pulling", `Pulling image "example.com/checkout:1.0"`)
-		events.Event(pulling(&pod), "Normal", "Pulled", `Successfully pulled image "example.com/checkout:1.0" in 2s (2s including waiting). Image size: 1000 bytes.`)
+	for _, pod := range awaitPods(t, "1.0", 3) {
+		event(&pod, "Normal", "Pulling", `Pulling image "example.com/checkout:1.0"`)
+		event(&pod, "Normal", "Pulled", `Successfully pulled image "example.com/checkout:1.0" in 2s (2s including waiting). Image size: 1000 bytes.`)
 	}
-	// Without this condition, the new pod is never ready, as one without an image.
-	patch := `{"spec":{"template":{"spec":{"readinessGates":[{"conditionType":"example.com/never"}],"containers":[{"name":"app","image":"example.com/checkout:1.1-typo"}]}}}}`
-	_, err = kube.AppsV1().Deployments(namespace).Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	// No pod is available for 500 s, so the new pod replaces none.
+	patch := `{"spec":{"minReadySeconds":500,"template":{"spec":{"containers":[{"name":"app","image":"example.com/checkout:1.1-typo"}]}}}}`
+	_, err := kube.AppsV1().Deployments("shop").Patch(t.Context(), "checkout", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(t, err)
-	for _, pod := range awaitPods(t, namespace, "1.1-typo", 1) {
-		events.Event(pulling(&pod), "Normal", "Pulling", `Pulling image "example.com/checkout:1.1-typo"`)
-		events.Event(pulling(&pod), "Warning", "Failed", `Failed to pull image "example.com/checkout:1.1-typo": example.com/checkout:1.1-typo: not found`)
-		events.Event(pulling(&pod), "Warning", "Failed", "Error: ErrImagePull")
+	for _, pod := range awaitPods(t, "1.1-typo", 1) {
+		event(&pod, "Normal", "Pulling", `Pulling image "example.com/checkout:1.1-typo"`)
+		event(&pod, "Warning", "Failed", `Failed to pull image "example.com/checkout:1.1-typo": example.com/checkout:1.1-typo: not found`)
+		event(&pod, "Warning", "Failed", "Error: ErrImagePull")
 	}
 }
 
 // awaitPods waits for so many pods that run an image with this tag.
-func awaitPods(t *testing.T, namespace, tag string, count int) (found []corev1.Pod) {
+func awaitPods(t *testing.T, tag string, count int) (found []corev1.Pod) {
 	t.Helper()
 	harness.Eventually(t, func() bool {
-		pods, err := kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+		pods, err := kube.CoreV1().Pods("shop").List(t.Context(), metav1.ListOptions{})
 		found = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
 			return !strings.HasSuffix(pod.Spec.Containers[0].Image, ":"+tag) || pod.Status.Phase != corev1.PodRunning
 		})
@@ -157,31 +140,6 @@ func testProblem(t *testing.T, b *browser, url string) {
 		assert.Subset(t, kinds, []string{"rollout", "pod"})
 		assert.Positive(t, value[int](t, b, `document.querySelectorAll(".rollouts rect.warned").length`))
 	})
-	t.Run("a time is chosen in the viewer's time zone", func(t *testing.T) {
-		b.open(t, url)
-		b.run(t, `filters.elements.until.value = "2026-03-01T12:00"; filters.requestSubmit();`)
-		b.await(t, `location.search.startsWith("?until=") && document.getElementById("state").value === "live"`)
-		assert.Equal(t, "2026-03-01T12:00", value[string](t, b, `filters.elements.until.value`))
-		assert.Contains(t, b.texts(t, "h2")[0], "0 problems go on in what is chosen")
-	})
-}
-
-// refuse answers at an address as a proxy does behind which there is no Collector, until the page
-// has asked it for updates.
-func refuse(t *testing.T, address string) {
-	t.Helper()
-	var asked atomic.Bool
-	listener, err := net.Listen("tcp", address)
-	require.NoError(t, err)
-	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Store(true)
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	require.NoError(t, proxy.Listener.Close())
-	proxy.Listener = listener
-	proxy.Start()
-	defer proxy.Close()
-	harness.Eventually(t, asked.Load, "the page's next request for updates")
 }
 
 // testHostileEvents is about events that say what a page must not do.
