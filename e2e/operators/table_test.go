@@ -72,7 +72,7 @@ func table(t *testing.T, operators []*operator) string {
 			same = append(same, o.Operator+" ("+strings.Join(workloads, ", ")+")")
 		}
 	}
-	text.WriteString("\nThe default permissions are enough for these workloads: " + strings.Join(same, "; ") + ".\n")
+	text.WriteString("\nThe default permissions are enough for these workloads:\n" + strings.Join(same, ";\n") + ".\n")
 	return text.String()
 }
 
