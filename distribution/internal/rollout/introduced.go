@@ -147,3 +147,9 @@ func Crowd(groups map[Group]int, room int) (crowd Group) {
 	}
 	return crowd
 }
+
+// makesRoom reports whether the end of the pod began less than StopWindow before: a pod that was created then can
+// have its place.
+func (v *view) makesRoom(at int64) bool {
+	return v.stopped <= at+skew && at-v.stopped <= int64(StopWindow)
+}

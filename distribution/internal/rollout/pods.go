@@ -190,12 +190,6 @@ func isStopping(pod *Pod) bool {
 	return killed != 0 && killed >= started
 }
 
-// makesRoom reports whether the end of the pod began less than StopWindow before: a pod that was created then can
-// have its place.
-func (v *view) makesRoom(at int64) bool {
-	return v.stopped <= at+skew && at-v.stopped <= int64(StopWindow)
-}
-
 // harmless are warnings of objects that run in spite of them. Kubelets and controllers repeat them, so no later Event
 // shows that they are over. Without a pull secret, the pull shows whether it fails.
 var harmless = map[string]bool{

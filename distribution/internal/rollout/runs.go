@@ -15,7 +15,6 @@ type run struct {
 	episode
 	until    int64 // when another rollout began, or this one was taken back; always: nothing did
 	end      int64 // of the first start of the last pod
-	active   int64 // until when something happened that belongs to the rollout
 	pods     []*view
 	initial  []*view // without those that a later scale-up made
 	created  int     // pods that were created in the rollout
@@ -53,7 +52,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 
 func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	r := w.Revisions[e.revision]
-	x := &run{episode: e, end: e.start, active: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e)}
+	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e)}
 	w.noteFormer(x)
 	for _, v := range views {
 		if v.start != 0 && h.at(e.revision, v.began) == e {
@@ -62,14 +61,17 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 		}
 	}
 	next := h.end(e)
-	closed := x.closedBy(r.steps(), next)
-	w.addInitial(x, closed, o)
-	until := min(closed, x.active+int64(o.Idle))
-	x.created = countBetween(r.Names.Created, e.start-skew, until)
-	for _, step := range r.steps() {
-		if step.At >= e.start && step.At < next {
-			w.addStep(x, step, until)
+	steps := slices.DeleteFunc(r.steps(), func(s Step) bool { return s.At < e.start || s.At >= next })
+	until := x.closedBy(steps, next, o)
+	for _, v := range x.pods {
+		if len(x.initial) == 0 || v.began <= until {
+			x.initial, x.end = append(x.initial, v), max(x.end, v.end)
+			x.begins = x.begins || v.created != 0
 		}
+	}
+	x.created = countBetween(r.Names.Created, e.start-skew, until)
+	for _, step := range steps {
+		w.addStep(x, step, until)
 	}
 	for _, event := range inOrder(r.Events) {
 		switch {
@@ -151,88 +153,40 @@ func (w *Workload) replicasAt(r *Revision, at int64) int {
 	return s.To
 }
 
-// closedBy returns when the revision was scaled up after the rollout was complete; until: it was not.
-func (x *run) closedBy(steps []Step, until int64) int64 {
-	wanted := 0
-	for _, s := range steps {
-		if s.At < x.start || s.At >= until {
-			continue
+// closedBy returns when the rollout was complete, and something else began; until: it was not. The steps are in the order
+// of time, as are the pods.
+func (x *run) closedBy(steps []Step, until int64, o Options) int64 {
+	wanted, count, started, last, isScaled := 0, 0, 0, int64(0), len(steps) > 0
+	complete := func() (at int64) {
+		switch {
+		case x.left > 0, started == 0, started < cmp.Or(wanted, count):
+			return always
+		case !isScaled: // A StatefulSet can take long between two pods.
+			return max(last, x.proof) + int64(o.Idle)
+		case x.proof >= last:
+			return x.proof
 		}
-		if s.Up && wanted > 0 && x.wasComplete(wanted, s.At) {
-			return s.At
-		}
-		wanted = s.To
+		return last + int64(min(StopWindow, o.Idle))
 	}
-	return until
-}
-
-func (x *run) wasComplete(wanted int, at int64) bool {
-	started, last := 0, int64(0)
-	for _, v := range x.pods {
-		if v.began < at && v.startedAt() != 0 {
-			started, last = started+1, max(last, v.end)
-		}
-	}
-	if x.proof < last {
-		last += int64(StopWindow)
-	}
-	return x.left == 0 && started >= wanted && at > max(last, x.proof)
-}
-
-// createPause is how long a controller waits at most before it tries again to create a pod: the greatest delay of
-// client-go's workqueue.DefaultTypedControllerRateLimiter.
-const createPause = int64(1000 * time.Second)
-
-// addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
-// hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
-// emits warnings: this is no pause. Neither is the time before the first pod.
-func (w *Workload) addInitial(x *run, closed int64, o Options) {
-	warnings := inOrder(w.Revisions[x.revision].Events).warnings()
-	for _, v := range x.pods {
-		since, pause := x.active, int64(o.Idle)
-		if failed := warnings.goOn(since, v.began, max(pause, createPause)); failed > since {
-			since, pause = failed, max(pause, createPause)
-		}
-		if v.began >= closed || v.began > since+pause && len(x.initial) > 0 && !w.replacesAt(x, v) {
-			break
-		}
-		x.initial = append(x.initial, v)
-		x.end, x.active = max(x.end, v.end), max(x.active, v.active)
-		x.begins = x.begins || v.created != 0
-	}
-}
-
-// replacesAt reports whether a pod of a former revision ended less than a minute before: then a new pod is part of
-// an update, which can pause for hours. An end that comes later does not count.
-func (w *Workload) replacesAt(x *run, v *view) bool {
-	hasName := slices.ContainsFunc(x.initial, func(other *view) bool { return other.pod.Name == v.pod.Name })
-	for name, r := range w.Revisions {
-		if !w.isFormer(name, x) {
-			continue
-		}
-		for uid, pod := range r.Pods {
-			if !isStopping(pod) {
-				continue
-			}
-			// A pod of a StatefulSet can take long to end, and the next one of its name waits for that.
-			other := viewOf(uid, pod, r, w.Names)
-			hasItsName := pod.Name == v.pod.Name && !hasName && other.stopped >= x.start-skew && other.stopped <= v.began+skew
-			if hasItsName || other.makesRoom(v.began) {
+	scale := func(until int64) (closed bool) {
+		for len(steps) > 0 && steps[0].At <= until {
+			if steps[0].Up && steps[0].At > complete() {
 				return true
 			}
+			wanted, steps = steps[0].To, steps[1:]
+		}
+		return false
+	}
+	for _, v := range x.pods {
+		if scale(v.began) || v.began > complete() {
+			break
+		}
+		if count++; v.startedAt() != 0 {
+			started, last = started+1, max(last, v.end, v.began)
 		}
 	}
-	return false
-}
-
-// goOn returns until when something happened from a time on without a pause.
-func (o occurrences) goOn(from, until, pause int64) int64 {
-	for _, e := range o {
-		if e.First <= from+pause && e.Last > from {
-			from = min(e.Last, until)
-		}
-	}
-	return from
+	scale(until)
+	return min(until, complete())
 }
 
 func (x *run) addEvent(e *occurrence, next int64) {
@@ -246,7 +200,7 @@ func (w *Workload) addStep(x *run, s Step, until int64) {
 	switch {
 	case !s.Up && s.To > 0 && s.At < x.until && !w.replacesPods(x.revision, s.At):
 		x.lowered = s.To
-	case s.Up && s.At < until:
+	case s.Up && s.At <= until:
 		if x.scaled == 0 || s.From < x.before {
 			x.before = s.From
 		}
