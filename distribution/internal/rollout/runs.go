@@ -83,6 +83,11 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 		}
 	}
 	x.planned = w.plan(x, until)
+	if x.jobEnded() {
+		for _, v := range x.pods {
+			v.settled = true
+		}
+	}
 	// If the revision had pods before, its start is not known.
 	x.begins = (x.begins || x.created > 0) && x.before == 0
 	return x
@@ -340,6 +345,10 @@ func (x *run) outcome() string {
 // jobFailures are the reasons for which a Job fails.
 var jobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}
 
+func (x *run) jobEnded() bool {
+	return IsJob(x.revision) && len(x.events.with(slices.Concat(jobFailures, []string{reasonCompleted})...)) > 0
+}
+
 // failure returns why the rollout fails if it is not complete; empty: nothing fails.
 func (x *run) failure() string {
 	if failed := x.events.with(jobFailures...); len(failed) > 0 {
@@ -397,9 +406,8 @@ func plural(count int, noun string) string {
 
 // wait returns how long the rollout waits for news before it is delivered, as it is.
 func (x *run) wait(o Options) time.Duration {
-	hasEnded := IsJob(x.revision) && x.events.with(jobFailures...) != nil
 	switch outcome := x.outcome(); {
-	case outcome == Superseded, x.until != always, hasEnded, IsJob(x.revision) && outcome == Complete:
+	case x.until != always, x.jobEnded():
 		return o.Settle
 	case outcome == Complete:
 		return x.longest(o)
@@ -432,7 +440,7 @@ func (x *run) failsOnlyProbes() bool {
 // wait returns how long a pod waits for news before it is delivered, as it is.
 func (v *view) wait(o Options) time.Duration {
 	switch {
-	case v.stop != nil, v.available && v.isHealthy():
+	case v.stop != nil, v.settled:
 		return o.Settle
 	case v.isHealthy() && !v.hasRestarted(): // A container that ended once can end again.
 		return max(o.Settle, min(StopWindow, o.Idle))
