@@ -3,133 +3,119 @@
 package pageexporter
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
-	"slices"
+	"path"
 	"strings"
-	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
-// workloads is the answer of api/workloads.
-type workloads struct {
-	From      time.Time         `json:"from"`
-	Until     time.Time         `json:"until"`
-	Standby   bool              `json:"standby,omitempty"`
-	Workloads []workloadSummary `json:"workloads"`
-}
-
-// workloadSummary is a workload in api/workloads.
-type workloadSummary struct {
-	UID         string  `json:"uid"`
-	ID          string  `json:"id"` // in the address of the page
-	ClusterUID  string  `json:"cluster_uid,omitempty"`
-	Namespace   string  `json:"namespace,omitempty"`
-	Kind        string  `json:"kind"`
-	Group       string  `json:"group,omitempty"`
-	Name        string  `json:"name"`
-	Occurrences int64   `json:"occurrences"`
-	Warnings    int64   `json:"warnings"`
-	Changed     *answer `json:"changed,omitempty"`
-}
-
-// workloadDetail is the answer of api/workloads/UID.
-type workloadDetail struct {
-	workloadSummary
-	Rollouts []*span        `json:"rollouts"`
-	Events   []countedEvent `json:"events"`
-}
-
-// countedEvent is an event in its newest state.
-type countedEvent struct {
-	record
-	Count int64 `json:"count"`
-}
-
-// serveAPI reports whether the path is one of the API. As the page, the API is under every prefix.
-func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, dir, name string) bool {
-	isList := name == "workloads" && strings.HasSuffix(dir, "/api/") || name == "" && strings.HasSuffix(dir, "/api/workloads/")
-	if !isList && !strings.HasSuffix(dir, "/api/workloads/") {
-		return false
+// The answers of the API, and of the tools for agents.
+type (
+	problemsAnswer struct {
+		head
+		Problems []problem `json:"problems"`
 	}
-	f := filterFrom(r.URL.Query())
-	if err := invalid(r.URL.Query()); err != nil {
-		serveError(w, http.StatusBadRequest, err.Error())
-	} else if isList {
-		serveJSON(w, http.StatusOK, h.store.list(f))
-	} else if detail, ok := h.store.detail(name, f); ok {
-		serveJSON(w, http.StatusOK, detail)
-	} else {
-		serveError(w, http.StatusNotFound, "there is no workload with this UID or id in the selected time: api/workloads lists them")
+	changesAnswer struct {
+		head
+		Changes []change `json:"changes"`
 	}
-	return true
+	workloadsAnswer struct {
+		head
+		Workloads []summary `json:"workloads"`
+	}
+	eventsAnswer struct {
+		head
+		Events []event `json:"events"`
+	}
+	workloadAnswer struct {
+		head
+		summary
+		Problems []problem `json:"problems"`
+		Changes  []change  `json:"changes"`
+		Rollouts []*span   `json:"rollouts"`
+		Events   []event   `json:"events"`
+	}
+)
+
+// answers are those of the API by their names.
+var answers = map[string]func(*view, filter) (any, error){
+	"problems": func(v *view, f filter) (any, error) {
+		return problemsAnswer{v.head(f.at(v.now)), v.problems(f.at(v.now))}, nil
+	},
+	"changes": func(v *view, f filter) (any, error) {
+		return changesAnswer{v.head(f.at(v.now)), v.changes(f.at(v.now))}, nil
+	},
+	"workloads": func(v *view, f filter) (any, error) {
+		return workloadsAnswer{v.head(f.at(v.now)), each(v.model.Workloads(f.at(v.now), v.now), summaryOf)}, nil
+	},
+	"events": func(v *view, f filter) (any, error) {
+		return eventsAnswer{v.head(f.at(v.now)), v.events(f.at(v.now), f.Limit)}, nil
+	},
+	"workload": func(v *view, f filter) (any, error) {
+		found := v.model.Workloads(f.at(v.now), v.now)
+		if len(found) != 1 {
+			return nil, errNoWorkload
+		}
+		return v.workload(f, found[0]), nil
+	},
 }
 
-func serveError(w http.ResponseWriter, status int, problem string) {
-	serveJSON(w, status, map[string]string{"error": problem})
+// errNoWorkload is the answer about a workload without an event in the chosen time.
+var errNoWorkload = errors.New("there is no workload with this id in what is chosen: api/workloads lists them")
+
+// workload returns everything about a workload.
+func (v *view) workload(f filter, s incident.Summary) workloadAnswer {
+	q := f.at(v.now)
+	return workloadAnswer{v.head(q), summaryOf(s), v.problems(q), v.changes(q), v.rollouts(f.Workload), v.events(q, f.Limit)}
 }
 
-func serveJSON(w http.ResponseWriter, status int, value any) {
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+// apiOf returns the name of an answer, and the id of a workload if the path has one. As the page, the API is
+// under every prefix.
+func apiOf(address string) (name, id string) {
+	dir, last := path.Split(strings.TrimSuffix(address, "/"))
+	switch {
+	case strings.HasSuffix(dir, "/api/") && last != "workload" && answers[last] != nil:
+		return last, ""
+	case strings.HasSuffix(dir, "/api/workloads/"):
+		return "workload", last
+	}
+	return "", ""
+}
+
+// serveAPI answers with JSON.
+func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name, id string) {
+	f, err := filterFrom(r.URL.Query())
+	if err != nil {
+		serveError(w, err)
 		return
 	}
+	if id != "" {
+		f.Workload = id
+	}
+	h.serve(w, r, "application/json", name, f, func(v *view) ([]byte, error) {
+		answer, err := answers[name](v, f)
+		if err != nil {
+			return nil, err
+		}
+		return json.MarshalIndent(answer, "", "  ")
+	})
+}
+
+// serveError answers with what is wrong with a request.
+func serveError(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	switch {
+	case errors.Is(err, errNoWorkload):
+		status = http.StatusNotFound
+	case errors.Is(err, errBusy):
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "1")
+	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = body.WriteTo(w)
-}
-
-// list returns all workloads that pass the filter, those with warnings first.
-func (s *store) list(f filter) workloads {
-	now, unlock := s.read()
-	defer unlock()
-	all := workloads{From: f.start(now).UTC(), Until: earlier(now, f.window(now).end()).UTC(), Standby: s.standby.Load(), Workloads: []workloadSummary{}}
-	selections, _ := s.selected(f)
-	shown, _ := arranged(selections, f, now)
-	for _, of := range shown {
-		all.Workloads = append(all.Workloads, s.summary(of))
-	}
-	return all
-}
-
-func (s *store) summary(of selection) workloadSummary {
-	summary := workloadSummary{
-		UID: of.uid, ID: of.id, ClusterUID: of.cluster, Namespace: of.namespace, Kind: of.top.Kind, Group: of.top.Group, Name: of.top.Name,
-		Occurrences: of.all, Warnings: of.warnings,
-	}
-	if summary.Namespace == clusterScoped {
-		summary.Namespace = ""
-	}
-	if of.warnings > 0 {
-		summary.Changed = s.explained(of.workload)
-	}
-	return summary
-}
-
-// detail returns what is known of a workload, by its UID.
-func (s *store) detail(uid string, f filter) (detail workloadDetail, ok bool) {
-	now, unlock := s.read()
-	defer unlock()
-	selections, _ := s.selected(f)
-	shown, _ := arranged(selections, f, now)
-	i := slices.IndexFunc(shown, func(of selection) bool { return of.uid == uid || of.id == uid })
-	if i < 0 {
-		return detail, false
-	}
-	of := shown[i]
-	detail = workloadDetail{
-		workloadSummary: s.summary(of),
-		Rollouts:        append([]*span{}, spansOf(s.rollouts.Workloads[of.rollouts], now)...),
-		Events:          []countedEvent{},
-	}
-	for _, e := range of.eventsSince(f.start(now), f) {
-		r := recordOf(&e.entry)
-		r.Message = e.message // as long as on the page
-		detail.Events = append(detail.Events, countedEvent{r, e.count})
-	}
-	return detail, true
+	_, _ = fmt.Fprintf(w, "{\"error\": %q}\n", err.Error())
 }

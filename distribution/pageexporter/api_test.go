@@ -4,7 +4,6 @@ package pageexporter
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,126 +13,73 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answerOf returns the answer of the API of a store.
-func answerOf(t *testing.T, s *store, path string) (status int, body string) {
+// fetch returns the answer of the API of a board.
+func fetch(t *testing.T, b *board, path string) (status int, body string) {
 	t.Helper()
-	recorder := httptest.NewRecorder()
-	newHandler(s, nil).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-	assert.Equal(t, "application/json", recorder.Header().Get("Content-Type"))
-	read, err := io.ReadAll(recorder.Body)
-	require.NoError(t, err)
-	return recorder.Code, string(read)
+	response := httptest.NewRecorder()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	path, query, _ := strings.Cut(path, "?")
+	request.URL.Path, request.URL.RawQuery = path, query
+	(&handler{board: b}).ServeHTTP(response, request)
+	return response.Code, response.Body.String()
 }
 
-// failedUpdate has a rollout, and one whose pod cannot get its image.
-func failedUpdate() []happening {
-	return join(first(0), replace(300)[:3], []happening{
-		{at: 301, object: "Pod/web-bbb-1", reason: "Pulling", message: `Pulling image "web:typo"`, node: "worker-3"},
-		{at: 302, object: "Pod/web-bbb-1", reason: "Failed", message: `Failed to pull image "web:typo": not found`, warning: true, node: "worker-3"},
-	})
+// assertJSON checks that an answer is complete JSON.
+func assertJSON(t *testing.T, b *board, name string) {
+	t.Helper()
+	status, body := fetch(t, b, "/api/"+name)
+	assert.Equal(t, http.StatusOK, status, name)
+	assert.True(t, json.Valid([]byte(body)), name)
 }
 
-// TestTheAPI checks field by field what scripts read.
-func TestTheAPI(t *testing.T) {
-	s := storeOf(t, failedUpdate())
-	for file, path := range map[string]string{"workloads.json": "/api/workloads", "workload.json": "/api/workloads/uid-web"} {
-		t.Run(file, func(t *testing.T) {
-			status, body := answerOf(t, s, path)
-			assert.Equal(t, http.StatusOK, status)
-			requireGolden(t, file, body)
-		})
+func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
+	b := boardOf(t, imageChange()...)
+	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Workload.ID
+	for file, path := range map[string]string{
+		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T12:04:00Z", "workloads": "/api/workloads/",
+		"workload": "/api/workloads/" + id, "events": "/api/events?type=Warning&limit=1",
+	} {
+		status, body := fetch(t, b, path)
+		require.Equal(t, http.StatusOK, status, path)
+		golden(t, file+".json", body)
 	}
 }
 
-func TestWhatTheAPISelects(t *testing.T) {
-	s := storeOf(t, join(failedUpdate(), []happening{{at: 0, object: "Deployment/quiet", reason: "Any", message: "m"}}))
-	for path, want := range map[string][]string{
-		"/api/workloads":               {"web", "quiet"},
-		"/any/prefix/api/workloads":    {"web", "quiet"},
-		"/api/workloads/":              {"web", "quiet"},
-		"/api/workloads?warnings=only": {"web"},
-		"/api/workloads?name=quiet":    {"quiet"},
-		"/api/workloads?reason=None":   {},
+func TestABadParameterIsNamed(t *testing.T) {
+	b := boardOf(t)
+	for query, want := range map[string]string{
+		"minutes=7":                    `minutes is \"7\": it can be one of [60 30 10 5]`,
+		"minutes=x":                    `minutes is \"x\"`,
+		"from=yesterday":               `from is \"yesterday\": it can be a time such as`,
+		"until=1":                      `until is \"1\"`,
+		"before=10000-01-01T00:00:00Z": `before is \"10000`,
+		"from=2026-03-01T12:00&until=2026-03-01T11:00": "from is 2026-03-01T12:00:00Z: it must be before until",
+		"limit=0": "limit is", "limit=1001": "limit is",
+		"name=x":                             `\"name\" is no parameter; there are: before, from,`,
+		"reason=" + strings.Repeat("x", 513): "reason is longer than 512 bytes",
 	} {
-		t.Run(path, func(t *testing.T) {
-			status, body := answerOf(t, s, path)
-			assert.Equal(t, http.StatusOK, status)
-			var answer struct{ Workloads []struct{ Name string } }
-			require.NoError(t, json.Unmarshal([]byte(body), &answer))
-			names := []string{}
-			for _, w := range answer.Workloads {
-				names = append(names, w.Name)
-			}
-			assert.Equal(t, want, names)
-		})
-	}
-}
-
-func TestParametersOfTheAPIThatHaveNoMeaning(t *testing.T) {
-	s := storeOf(t, failedUpdate())
-	for query, problem := range map[string]string{
-		"warning=only":                    `there are: from, kind, manifest, minutes, name, namespace, reason, text, until, warnings, workload`,
-		"minutes=15":                      `minutes is \"15\": it may be 10 or 60`,
-		"from=2026-01-02T15:04:05Z":       "give both",
-		"from=yesterday&until=2026-01-02": "from and until are two times such as 2026-01-02T15:04:05Z",
-		"from=2026-01-02T15:04:05Z&until=2026-01-02T17:04:05Z": "at most one hour apart",
-	} {
-		for _, path := range []string{"/api/workloads", "/api/workloads/uid-web"} {
-			status, body := answerOf(t, s, path+"?"+query)
-			assert.Equal(t, http.StatusBadRequest, status, query)
-			assert.Contains(t, body, problem)
+		for _, path := range []string{"/api/problems", "/api/changes", "/api/workloads", "/api/events", "/api/workloads/w"} {
+			status, body := fetch(t, b, path+"?"+query)
+			assert.Equal(t, http.StatusBadRequest, status, path)
+			assert.Contains(t, body, want, path)
+			assert.True(t, json.Valid([]byte(body)), body)
 		}
+		status, _ := fetch(t, b, "/?"+query)
+		assert.Equal(t, http.StatusBadRequest, status, "the page")
 	}
-	status, _ := answerOf(t, s, "/api/workloads?minutes=10")
-	assert.Equal(t, http.StatusOK, status)
+	status, body := fetch(t, b, "/api/workloads/wnobody")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Contains(t, body, "api/workloads lists them")
 }
 
-func TestAWorkloadThatIsNotThere(t *testing.T) {
-	for name, path := range map[string]string{"another UID": "/api/workloads/other", "filtered out": "/api/workloads/uid-web?name=other"} {
-		t.Run(name, func(t *testing.T) {
-			status, body := answerOf(t, storeOf(t, failedUpdate()), path)
-			assert.Equal(t, http.StatusNotFound, status)
-			assert.Contains(t, body, "there is no workload with this UID")
-		})
+// TestNobodyCanReplaceTheWorkloadOfAnother: a dot, or a slash, in a kind or a name makes another workload.
+func TestNobodyCanReplaceTheWorkloadOfAnother(t *testing.T) {
+	b := boardOf(t,
+		happening{object: "a.b/c", reason: "Odd", message: "m", warning: true}, happening{object: "a/b.c", reason: "Odd", message: "m", warning: true},
+		happening{object: "a/c", reason: "Odd", message: "m", warning: true, namespace: "shop.b"}, happening{object: "a/c", reason: "Odd", message: "m", warning: true, namespace: "b"})
+	ids := map[string]bool{}
+	for _, p := range viewOf(b).problems(everything(t).at(b.clock())) {
+		ids[p.Workload.ID] = true
 	}
-}
-
-// TestTheEndOfWhatTheAPISelects: with a zoom, it is that of the zoom, but never later than now.
-func TestTheEndOfWhatTheAPISelects(t *testing.T) {
-	s := storeOf(t, failedUpdate())
-	for query, until := range map[string]string{
-		"": "12:06:02", "?from=2026-03-01T12:00:00Z&until=2026-03-01T12:04:00Z": "12:04:00", "?from=2026-03-01T12:00:00Z&until=2026-03-01T12:59:00Z": "12:06:02",
-	} {
-		_, body := answerOf(t, s, "/api/workloads"+query)
-		assert.Contains(t, body, `"until": "2026-03-01T`+until+`Z"`, query)
-	}
-}
-
-// TestALongMessage: the events of the API have as much of it as the page.
-func TestALongMessage(t *testing.T) {
-	long := warn(0, "web-aaa-1", "BackOff")
-	long.message = strings.Repeat("x", 2*maxMessage)
-	s := storeOf(t, []happening{long})
-	_, body := answerOf(t, s, "/api/workloads/uid-web")
-	assert.Contains(t, body, `"`+strings.Repeat("x", maxMessage)+`…"`)
-	assert.Equal(t, cut(long.message, maxMessage), s.see(filterFrom(nil)).Cards[0].Events[0].Message)
-}
-
-// TestTheObjectOfAnAutoscalersChange is the autoscaler, also if the change has the scaling that followed.
-func TestTheObjectOfAnAutoscalersChange(t *testing.T) {
-	s := storeOf(t, join(first(0), []happening{rescale(598, "any", 30), scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling")}))
-	_, body := answerOf(t, s, "/api/workloads/uid-web")
-	var answer struct {
-		Changed struct{ Changes []struct{ Object string } }
-	}
-	require.NoError(t, json.Unmarshal([]byte(body), &answer))
-	assert.Equal(t, "horizontalpodautoscaler.autoscaling/any", answer.Changed.Changes[0].Object)
-}
-
-func TestTheIDInTheAddressOfThePageIsAUID(t *testing.T) {
-	s := storeOf(t, failedUpdate())
-	id := s.see(filterFrom(nil)).Cards[0].ID
-	_, byID := answerOf(t, s, "/api/workloads/"+id)
-	_, byUID := answerOf(t, s, "/api/workloads/uid-web")
-	assert.JSONEq(t, byUID, byID)
+	assert.Len(t, ids, 4)
 }

@@ -4,6 +4,8 @@ package pageexporter
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -14,14 +16,17 @@ import (
 // cluster's events.
 const defaultEndpoint = "127.0.0.1:8090"
 
-// Config is the configuration of the exporter: where the page is served, how, and what else shows
-// the events.
+// Config is the configuration of the exporter: where the page is served, and to whom.
 type Config struct {
-	// Server is not embedded: its Unmarshal would be that of the whole configuration, and ignore Lines.
+	// Server is not embedded: its Unmarshal would be that of the whole configuration, and ignore the others.
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 
-	// Lines also writes each record of an event to standard output, as one line for people.
-	Lines bool `mapstructure:"lines"`
+	// AllowedHosts are the names under which browsers open the page, in addition to localhost and IP
+	// addresses: that of an Ingress, for example.
+	AllowedHosts []string `mapstructure:"allowed_hosts"`
+
+	// MCP also serves the tools for agents, at /mcp.
+	MCP bool `mapstructure:"mcp"`
 
 	// LeaderElector is the extension that decides which replica's receiver emits. The page of a standby
 	// says that it has no events. Empty: there is one replica.
@@ -34,8 +39,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	type server confighttp.ServerConfig // without the method that ignores keys
 	strict := struct {
 		Server server `mapstructure:",squash"`
-		Lines  bool   `mapstructure:"lines"`
 
+		AllowedHosts  []string      `mapstructure:"allowed_hosts"`
+		MCP           bool          `mapstructure:"mcp"`
 		LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 	}{}
 	if err := conf.Unmarshal(&strict); err != nil {
@@ -44,10 +50,15 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	return conf.Unmarshal(c)
 }
 
-// Validate reports an address that cannot be served.
+// Validate reports an address that cannot be served, and names that are none.
 func (c *Config) Validate() error {
 	if c.Server.NetAddr.Endpoint == "" {
 		return errors.New("endpoint: it is empty: set the address of the page, such as " + defaultEndpoint)
+	}
+	for _, host := range c.AllowedHosts {
+		if host == "" || strings.ContainsAny(host, ":/*") {
+			return fmt.Errorf("allowed_hosts: %q is not a host name: write it without a scheme, a port and wildcards, such as events.example.com", host)
+		}
 	}
 	return nil
 }

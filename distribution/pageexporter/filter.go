@@ -3,153 +3,154 @@
 package pageexporter
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
-// filter is the selection in the page's address.
+// filter is what a viewer chooses: what an answer is about.
 type filter struct {
-	traits   traits // values that are not empty must match
-	Warnings bool   // only warnings
-	// Name is a part of the name of the object or of one of its owners, in lower case. Kind is the kind
-	// of this object, with its group: deployment.apps.
-	Name, Kind string
-	Text       string // a part of the message, in lower case
-	Workload   string // an id; empty: all workloads
-	Minutes    string // how far back the page looks
-	// From and Until are the zoom: the page shows the time between them. Both are zero without a zoom.
-	From, Until time.Time
-	// oldest is the time of the oldest record that the page has.
-	oldest time.Time
+	incident.Query     // its times are zero unless the viewer chose them
+	Minutes        int // how far back the answer looks; 0: From and Until say it
+	Limit          int // of events
 }
 
-// onlyWarnings is the value of the parameter `warnings` in the page's address.
-const onlyWarnings = "only"
+// The values of minutes, the default first, and the bounds of limit.
+var minutesOffered = []int{60, 30, 10, 5}
 
-// choices are the traits that a viewer can choose, with their names in the page's address.
-var choices = []struct {
-	trait       int
-	name, label string
-}{
-	{traitNamespace, "namespace", "Namespace"},
-	{traitReason, "reason", "Reason"},
-	{traitManifest, "manifest", "Tilt manifest"},
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// parameters are those of addresses. Each sets a part of the filter.
+var parameters = map[string]func(f *filter, value string) error{
+	"namespace": func(f *filter, value string) error { f.Namespace = value; return nil },
+	"workload":  func(f *filter, value string) error { f.Workload = value; return nil },
+	"reason":    func(f *filter, value string) error { f.Reason = value; return nil },
+	"type":      func(f *filter, value string) error { f.Type = value; return nil },
+	"manifest":  func(f *filter, value string) error { f.Manifest = value; return nil },
+	"from":      func(f *filter, value string) error { return setTime(&f.From, value) },
+	"until":     func(f *filter, value string) error { return setTime(&f.Until, value) },
+	"before":    func(f *filter, value string) error { return setTime(&f.Until, value) },
+	"minutes": func(f *filter, value string) (err error) {
+		if f.Minutes, err = strconv.Atoi(value); err != nil || !slices.Contains(minutesOffered, f.Minutes) {
+			return fmt.Errorf("it can be one of %v", minutesOffered)
+		}
+		return nil
+	},
+	"limit": func(f *filter, value string) (err error) {
+		if f.Limit, err = strconv.Atoi(value); err != nil || f.Limit < 1 || f.Limit > maxLimit {
+			return fmt.Errorf("it can be a number from 1 to %d", maxLimit)
+		}
+		return nil
+	},
 }
 
-// spans are the times that the page can look back.
-var spans = map[string]time.Duration{"10": 10 * time.Minute, "60": horizon}
+// maxValue is the number of bytes of a value. Names, and reasons, are shorter.
+const maxValue = 512
 
-const defaultMinutes = "60"
-
-func filterFrom(query url.Values) (f filter) {
-	for _, c := range choices {
-		f.traits[c.trait] = query.Get(c.name)
-	}
-	f.Warnings = query.Get("warnings") == onlyWarnings
-	f.Name = strings.ToLower(strings.TrimSpace(cut(query.Get("name"), maxName)))
-	f.Text = strings.ToLower(strings.TrimSpace(cut(query.Get("text"), maxName)))
-	f.Kind = query.Get("kind")
-	f.From, f.Until = zoomFrom(query)
-	f.Workload = query.Get("workload")
-	f.Minutes = query.Get("minutes")
-	if spans[f.Minutes] == 0 {
-		f.Minutes = defaultMinutes
-	}
-	return f
-}
-
-// invalid says which parameter of the API's address has no meaning, and what it may be. The page
-// shows its default then.
-func invalid(query url.Values) error {
-	known := parameters()
-	for name := range query {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("%q is no parameter; there are: %s", cut(name, maxName), strings.Join(known, ", "))
+// filterFrom reads an address. An empty value is one that was not chosen. The error names the parameter.
+func filterFrom(query url.Values) (filter, error) {
+	f := filter{Limit: defaultLimit}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		set, known := parameters[name]
+		value := query.Get(name)
+		switch {
+		case !known:
+			return f, fmt.Errorf("%.100q is no parameter; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
+		case len(value) > maxValue:
+			return f, fmt.Errorf("%s is longer than %d bytes", name, maxValue)
+		case value == "":
+			continue
+		}
+		if err := set(&f, value); err != nil {
+			return f, fmt.Errorf("%s is %.100q: %w", name, value, err)
 		}
 	}
-	if minutes := query.Get("minutes"); minutes != "" && spans[minutes] == 0 {
-		return fmt.Errorf("minutes is %q: it may be 10 or 60", cut(minutes, maxName))
+	if !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until) {
+		return f, fmt.Errorf("from is %s: it must be before until", f.From.Format(time.RFC3339))
 	}
-	if _, until := zoomFrom(query); until.IsZero() && (query.Has("from") || query.Has("until")) {
-		return errors.New("from and until are two times such as 2026-01-02T15:04:05Z, at most one hour apart: give both, the earlier one as from")
+	if f.chosenTime() {
+		f.Minutes = 0
+	} else if f.Minutes == 0 {
+		f.Minutes = minutesOffered[0]
 	}
-	return nil
+	return f, nil
 }
 
-// parameters returns the names of all parameters of the page's address and of the API.
-func parameters() []string {
-	names := []string{"from", "kind", "minutes", "name", "text", "until", "warnings", "workload"}
-	for _, c := range choices {
-		names = append(names, c.name)
+// setTime reads a time. That of a form without a script has no seconds and no time zone.
+func setTime(to *time.Time, value string) error {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04"} {
+		if at, err := time.Parse(layout, value); err == nil {
+			*to = at.UTC()
+			return nil
+		}
 	}
-	slices.Sort(names)
-	return names
+	return fmt.Errorf("it can be a time such as 2026-01-02T15:04:05Z")
 }
+
+func (f filter) chosenTime() bool { return !f.From.IsZero() || !f.Until.IsZero() }
+
+// at returns the query at a time: what happened in the last minutes, or in the chosen time.
+func (f filter) at(now time.Time) incident.Query {
+	q := f.Query
+	if f.Minutes > 0 {
+		q.From = now.Add(-time.Duration(f.Minutes) * time.Minute)
+	}
+	return q
+}
+
+// Chosen reports whether the filter excludes something of the last hour.
+func (f filter) Chosen() bool { return f != filter{Minutes: minutesOffered[0], Limit: f.Limit} }
 
 // Address returns the address of the page with this filter. It is relative: the page may be behind
-// a proxy that serves it under a path.
-func (f filter) Address() string { return addressOf(f.query()) }
-
-// query returns the parameters of the page's address.
-func (f filter) query() url.Values {
-	query := url.Values{"name": {f.Name}, "kind": {f.Kind}, "text": {f.Text}, "workload": {f.Workload}}
-	for _, c := range choices {
-		query.Set(c.name, f.traits[c.trait])
+// a proxy that serves it under a path. It is the same for filters that choose the same.
+func (f filter) Address() string {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"namespace": f.Namespace, "workload": f.Workload, "reason": f.Reason, "type": f.Type, "manifest": f.Manifest,
+		"from": timeIn(f.From), "until": timeIn(f.Until),
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
 	}
-	if f.Warnings {
-		query.Set("warnings", onlyWarnings)
+	if f.Minutes != 0 && f.Minutes != minutesOffered[0] {
+		query.Set("minutes", strconv.Itoa(f.Minutes))
 	}
-	if f.Zoomed() {
-		query.Set("from", f.From.Format(time.RFC3339))
-		query.Set("until", f.Until.Format(time.RFC3339))
-	}
-	if f.Minutes != defaultMinutes {
-		query.Set("minutes", f.Minutes)
-	}
-	return query
-}
-
-func addressOf(query url.Values) string {
-	maps.DeleteFunc(query, func(name string, _ []string) bool { return query.Get(name) == "" })
 	if len(query) == 0 {
 		return "."
 	}
 	return "?" + query.Encode()
 }
 
-// AddressOf returns the address of the page with the same filter, but for one workload. An empty id
-// means all workloads.
-func (f filter) AddressOf(workload string) string {
-	f.Workload = workload
+func timeIn(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Format(time.RFC3339)
+}
+
+// To returns the address of a workload, in the same time.
+func (f filter) To(workload string) string {
+	return filter{Query: incident.Query{Workload: workload, From: f.From, Until: f.Until}, Minutes: f.Minutes}.Address()
+}
+
+// With returns the address with another value of a parameter, or without the value that it has.
+func (f filter) With(name, value string) string {
+	before := f
+	if _ = parameters[name](&f, value); f == before {
+		_ = parameters[name](&f, "")
+	}
 	return f.Address()
 }
 
-// Chosen reports whether the filter excludes anything.
-func (f filter) Chosen() bool { return f != filter{Minutes: f.Minutes, oldest: f.oldest} }
-
-// Everything returns the address of the page without a filter, for the same span.
-func (f filter) Everything() string { return filter{Minutes: f.Minutes}.Address() }
-
-func (f filter) admits(of traits) bool {
-	if f.Warnings && !of.isWarning() {
-		return false
-	}
-	for i, wanted := range f.traits {
-		if wanted != "" && wanted != of[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// isNamed reports whether one of the objects has the name and the kind that the filter looks for.
-func (f filter) isNamed(objects ...object) bool {
-	return f.Name == "" && f.Kind == "" || slices.ContainsFunc(objects, func(o object) bool {
-		return (f.Kind == "" || f.Kind == o.kind()) && strings.Contains(strings.ToLower(o.Name), f.Name)
-	})
-}
+// Everything returns the address of the page without a filter.
+func (filter) Everything() string { return "." }

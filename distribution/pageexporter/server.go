@@ -3,63 +3,66 @@
 package pageexporter
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"embed"
-	"html/template"
-	"net"
+	"encoding/hex"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"path"
 	"slices"
-	"strings"
-	"time"
 )
 
-//go:embed page.* rollouts.*
+//go:embed page.css page.js page.html.tmpl
 var files embed.FS
 
 // assets are the files that the page loads.
-var assets = []string{"page.css", "page.controls.css", "page.js", "page.zoom.js", "page.commands.js", "rollouts.css", "rollouts.js"}
+var assets = []string{"page.css", "page.js"}
 
-// The page has all times in UTC. Its script shows them in the viewer's time zone.
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"clock":  func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
-	"minute": func(t time.Time) string { return t.UTC().Format("15:04") },
-	"lines":  func(all []string) string { return strings.Join(all, "\n") },
-	"lower":  strings.ToLower,
-	"moment": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-}).ParseFS(files, "page.html.tmpl", "rollouts.html.tmpl"))
-
-// newHandler serves the store. It answers requests for updates until ended is closed.
-func newHandler(s *store, ended <-chan struct{}) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /", &handler{store: s, updates: &updates{store: s, ended: ended}})
-	return guarded(mux)
+// newHandler serves the answers of a board.
+func newHandler(b *board, config *Config) http.Handler {
+	h := &handler{board: b}
+	if config.MCP {
+		h.agents = newAgentsHandler(b)
+	}
+	return guarded(h, config.AllowedHosts)
 }
 
 // handler serves the page under every path that ends with a slash: a proxy in front of it may keep
 // its own prefix in the path. All addresses in the page are relative.
 type handler struct {
-	store   *store
-	updates http.Handler
+	board  *board
+	agents http.Handler // nil: there are none
 }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	dir, name := path.Split(r.URL.Path)
-	if h.serveAPI(w, r, dir, name) {
+	leave, err := h.board.sit()
+	if err != nil {
+		serveError(w, err)
 		return
 	}
-	if i := slices.Index(assets, name); i >= 0 {
-		http.ServeFileFS(w, r, files, assets[i])
+	defer leave()
+	_, name := path.Split(r.URL.Path)
+	if h.agents != nil && name == "mcp" {
+		h.agents.ServeHTTP(w, r)
 		return
 	}
-	switch name {
-	case "":
-		servePage(w, h.store.see(filterFrom(r.URL.Query())))
-	case "updates":
-		h.updates.ServeHTTP(w, r)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "this page can only be read", http.StatusMethodNotAllowed)
+		return
+	}
+	if answer, id := apiOf(r.URL.Path); answer != "" {
+		h.serveAPI(w, r, answer, id)
+		return
+	}
+	switch {
+	case slices.Contains(assets, name):
+		http.ServeFileFS(w, r, files, name)
+	case name == "":
+		h.servePage(w, r, "page")
+	case name == "content":
+		h.servePage(w, r, "content")
 	default:
 		redirectToSlash(w, r, name)
 	}
@@ -73,41 +76,32 @@ func redirectToSlash(w http.ResponseWriter, r *http.Request, name string) {
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-func servePage(w http.ResponseWriter, v view) {
-	var page bytes.Buffer
-	if err := templates.ExecuteTemplate(&page, "page", v); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+// servePage answers with the page, or with the content that its script replaces.
+func (h *handler) servePage(w http.ResponseWriter, r *http.Request, template string) {
+	f, err := filterFrom(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	h.serve(w, r, "text/html; charset=utf-8", template, f, func(v *view) ([]byte, error) { return v.render(template, f) })
+}
+
+// serve answers with what compute returns, or what it returned a moment ago. A browser that has the same
+// answer already does not get it again.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, contentType, name string, f filter, compute func(*view) ([]byte, error)) {
+	body, err := h.board.look(r.Context(), name, f, compute)
+	if err != nil {
+		serveError(w, err)
+		return
+	}
+	sum := sha256.Sum256(body)
+	etag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = page.WriteTo(w)
-}
-
-// guarded sets headers that keep the text of events from running as code. On a page that is for
-// this machine only, it also rejects names of other sites: such a name may point to this machine
-// (DNS rebinding), and a page of that site could then read this one.
-func guarded(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if address, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && address.IP.IsLoopback() && !isLocal(r.Host) {
-			http.Error(w, "this page is for the machine that it runs on: open it as localhost or 127.0.0.1", http.StatusForbidden)
-			return
-		}
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		next.ServeHTTP(w, r)
-	})
-}
-
-func isLocal(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+	w.Header().Set("ETag", etag)
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
 	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	// An IPv6 address without a port still has its brackets. A browser opens a page on all
-	// addresses under the unspecified address.
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && (address.IsLoopback() || address.IsUnspecified())
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body)
 }

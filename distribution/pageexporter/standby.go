@@ -28,14 +28,14 @@ func (e *pageExporter) followElection(host component.Host) error {
 	if !ok {
 		return fmt.Errorf("k8s_leader_elector: %q is not a leader elector; name one, such as k8s_leader_elector", id)
 	}
-	e.store.standby.Store(true)
+	e.board.standby.Store(true)
 	registers.SetCallBackFuncs(
 		func(term context.Context) {
 			if term.Err() == nil { // The elector may make this call after the term.
-				e.store.standby.Store(false)
+				e.board.standby.Store(false)
 			}
 		},
-		func() { e.store.standby.Store(true) },
+		func() { e.board.standby.Store(true) },
 	)
 	return nil
 }

@@ -5,8 +5,6 @@ package pageexporter
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,167 +14,112 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func second(after int) time.Time { return noon.Add(time.Duration(after) * time.Second) }
+
 // happening is an occurrence of an Event, in seconds after noon.
 type happening struct {
-	at      int
-	object  string // KIND/NAME; for a pod, a ReplicaSet and a Deployment, the name implies the owners
-	reason  string
-	message string
-	warning bool
-	node    string // that a kubelet reports
-	hash    string // the label controller-revision-hash
-	life    string // of the workload, if it was created again
-	owner   string // the UID of the nearest owner
-	cluster string // its name, if its UID is not known
-	in      string // the namespace; empty: shop
-	count   int64
-	since   int   // of an Event that occurred several times
-	new     int64 // occurrences; 0: one
+	at        int
+	object    string // KIND/NAME; the name of a pod or a ReplicaSet implies the owners
+	reason    string
+	message   string
+	warning   bool
+	count     int64
+	namespace string // empty: shop
+	change    func(resource pcommon.Map, record plog.LogRecord)
 }
 
 // owners are the kinds of owners by the kind of the object, the nearest first.
-var owners = map[string][]string{
-	"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}, "Deployment": {}, "Member": {"statefulset.apps"}, "Agent": {"daemonset.apps"}, "Task": {"job.batch", "cronjob.batch"}, "Job": {"cronjob.batch"},
-	"KedaAutoscaler": {"scaledobject.keda.sh"}, "PartDeployment": {"market.example.com"}, "Static": {"node"}, "Run": {"pipelinerun.tekton.dev"},
-	"Launcher": {"virtualmachineinstance.kubevirt.io", "virtualmachine.kubevirt.io"}, "VirtualMachineInstance": {"virtualmachine.kubevirt.io"},
-}
+var owners = map[string][]string{"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}}
 
-// mixedCase are kinds as a record has them.
-var mixedCase = map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "cronjob": "CronJob", "node": "Node", "virtualmachine": "VirtualMachine"}
-
-// kinds are the kinds of objects of which the stories have several names.
-var kinds = strings.NewReplacer("Member", "Pod", "Agent", "Pod", "Task", "Pod", "Bare", "Pod", "Static", "Pod", "Run", "Pod", "Launcher", "Pod", "Keda", "HorizontalPod", "Part", "")
-
-// versions are the API versions of kinds; others have v1.
-var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "KedaAutoscaler": "autoscaling/v2", "PartDeployment": "apps/v1", "CronJob": "batch/v1", "Job": "batch/v1"}
-
-func (h happening) logs(t *testing.T) plog.Logs {
+// logs returns a record as the receiver emits it.
+func (h happening) logs(t testing.TB) plog.Logs {
 	t.Helper()
 	kind, name, _ := strings.Cut(h.object, "/")
-	version := cmp.Or(versions[kind], "v1")
-	top, topKind, topVersion, chain := name, kinds.Replace(kind), version, []any{}
+	version := map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1"}[kind]
+	top, topKind, topVersion, chain := name, kind, cmp.Or(version, "v1"), []any{}
 	for _, owner := range owners[kind] {
 		top = top[:strings.LastIndex(top, "-")]
-		chain = append(chain, owner+"/"+top)
-		lower, group, hasGroup := strings.Cut(owner, ".")
-		topKind, topVersion = cmp.Or(mixedCase[lower], lower), map[bool]string{true: group + "/v1", false: "v1"}[hasGroup]
-	}
-	attributes := map[string]any{
-		"k8s.cluster.uid": "cluster", "k8s.namespace.name": cmp.Or(h.in, "shop"), "k8s.object.name": name, "k8s.object.uid": "uid-" + name + h.hash,
-		"k8s.object.kind": kinds.Replace(kind), "k8s.object.api_version": version,
-		"k8s.workload.api_version": topVersion, "k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top + h.life, "k8s.owner.chain": chain,
-	}
-	if kind == "Pod" && slices.Contains([]string{"Pulling", "Started", "Failed", "BackOff"}, h.reason) {
-		attributes["k8s.container.name"] = "app"
-	}
-	if h.node != "" {
-		attributes["k8s.node.name"] = h.node
-	}
-	if h.owner != "" {
-		attributes["k8s.owner.uid"] = h.owner
-	}
-	if h.hash != "" {
-		attributes["k8s.pod.label.controller-revision-hash"] = h.hash
-	}
-	if h.cluster != "" {
-		delete(attributes, "k8s.cluster.uid")
-		attributes["k8s.cluster.name"] = h.cluster
-	}
-	if kind == "Node" {
-		delete(attributes, "k8s.namespace.name")
+		topKind, topVersion, chain = "Deployment", "apps/v1", append(chain, owner+"/"+top)
 	}
 	logs := plog.NewLogs()
 	resource := logs.ResourceLogs().AppendEmpty()
-	require.NoError(t, resource.Resource().Attributes().FromRaw(attributes))
+	attributes := resource.Resource().Attributes()
+	require.NoError(t, attributes.FromRaw(map[string]any{
+		"k8s.cluster.uid": "cluster", "k8s.namespace.name": cmp.Or(h.namespace, "shop"), "k8s.object.name": name, "k8s.object.uid": "uid-" + name,
+		"k8s.object.kind": kind, "k8s.object.api_version": cmp.Or(version, "v1"), "k8s.owner.chain": chain,
+		"k8s.workload.api_version": topVersion, "k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top,
+	}))
+	if kind == "Node" {
+		attributes.Remove("k8s.namespace.name")
+	}
+	if kind == "Pod" && h.reason != "Scheduled" {
+		attributes.PutStr("k8s.container.name", "app")
+		attributes.PutStr("k8s.node.name", "node-0")
+	}
 	scope := resource.ScopeLogs().AppendEmpty()
 	scope.Scope().SetName("github.com/kubeevents/kubeeventsreceiver")
-	h.write(t, scope.LogRecords().AppendEmpty())
-	return logs
-}
-
-func (h happening) write(t *testing.T, record plog.LogRecord) {
-	t.Helper()
-	sum := fnv.New64a()
-	_, _ = fmt.Fprint(sum, h.object, h.reason, h.message)
-	uid := fmt.Sprintf("%x", sum.Sum64())
-	if h.count == 0 {
-		h.count, h.since = 1, h.at
-	}
+	record := scope.LogRecords().AppendEmpty()
 	record.SetEventName("k8s.event")
 	record.SetTimestamp(pcommon.NewTimestampFromTime(second(h.at)))
 	record.SetSeverityText(map[bool]string{true: "Warning", false: "Normal"}[h.warning])
 	record.Body().SetStr(h.message)
+	uid := strings.Map(func(r rune) rune { return map[bool]rune{true: '-', false: r}[r == '/' || r == ' '] }, h.object+" "+h.reason+" "+fmt.Sprint(len(h.message)))
 	require.NoError(t, record.Attributes().FromRaw(map[string]any{
-		"k8s.event.uid": uid, "log.record.uid": fmt.Sprint(uid, "-", h.count), "k8s.event.reason": h.reason,
-		"k8s.event.count": h.count, "k8s.event.occurrences": max(1, h.new),
-		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": second(h.since).Format(time.RFC3339), "k8s.owner.resolution": "complete",
+		"k8s.event.uid": uid, "log.record.uid": fmt.Sprint(uid, "-", max(1, h.count)), "k8s.event.reason": h.reason,
+		"k8s.event.count": max(1, h.count), "k8s.event.occurrences": 1, "k8s.owner.resolution": "complete",
 	}))
+	if h.change != nil {
+		h.change(attributes, record)
+	}
+	return logs
 }
 
-func second(after int) time.Time { return noon.Add(time.Duration(after) * time.Second) }
+// imageChange is a Deployment whose new image does not exist, five minutes after it began to run with the old one.
+func imageChange() []happening {
+	return []happening{
+		{at: 0, object: "Deployment/checkout", reason: "ScalingReplicaSet", message: "Scaled up replica set checkout-aaa from 0 to 1"},
+		{at: 0, object: "ReplicaSet/checkout-aaa", reason: "SuccessfulCreate", message: "Created pod: checkout-aaa-1"},
+		{at: 0, object: "Pod/checkout-aaa-1", reason: "Scheduled", message: "Successfully assigned shop/checkout-aaa-1 to node-0"},
+		{at: 1, object: "Pod/checkout-aaa-1", reason: "Pulling", message: `Pulling image "app:1.0"`},
+		{at: 3, object: "Pod/checkout-aaa-1", reason: "Pulled", message: `Successfully pulled image "app:1.0" in 2s (2s including waiting)`},
+		{at: 4, object: "Pod/checkout-aaa-1", reason: "Started", message: "Container started"},
+		{at: 300, object: "Deployment/checkout", reason: "ScalingReplicaSet", message: "Scaled up replica set checkout-bbb from 0 to 1"},
+		{at: 300, object: "ReplicaSet/checkout-bbb", reason: "SuccessfulCreate", message: "Created pod: checkout-bbb-1"},
+		{at: 300, object: "Pod/checkout-bbb-1", reason: "Scheduled", message: "Successfully assigned shop/checkout-bbb-1 to node-0"},
+		{at: 301, object: "Pod/checkout-bbb-1", reason: "Pulling", message: `Pulling image "app:1.1-typo"`},
+		{at: 303, object: "Pod/checkout-bbb-1", reason: "Failed", message: `Failed to pull image "app:1.1-typo": not found`, warning: true},
+		{at: 310, object: "Pod/quiet-ccc-1", reason: "Started", message: "Container started"},
+	}
+}
 
-// storeOf returns a store that has the records, a minute after the last one.
-func storeOf(t *testing.T, story []happening) *store {
+// clock is a board's clock. A test sets it.
+type clock struct{ time.Time }
+
+func (c *clock) now() time.Time { return c.Time }
+
+// boardOf returns a board that has the records, a minute after the last one.
+func boardOf(t testing.TB, story ...happening) *board {
 	t.Helper()
-	var logs []plog.Logs
 	end := 0
 	for _, h := range story {
-		logs = append(logs, h.logs(t))
 		end = max(end, h.at)
 	}
-	return storeWith(second(end+60), logs...)
-}
-
-// storeAlong returns a store that got each record at its time.
-func storeAlong(t *testing.T, story []happening) *store {
-	t.Helper()
-	s, clock := storeAt(noon)
-	e := &pageExporter{config: &Config{}, store: s}
+	b := newBoard((&clock{second(end + 60)}).now)
 	for _, h := range story {
-		clock.Time = later(clock.Time, second(h.at))
-		require.NoError(t, e.ConsumeLogs(t.Context(), h.logs(t)))
+		b.add(h.logs(t))
 	}
-	return s
+	return b
 }
 
-func storeWith(now time.Time, logs ...plog.Logs) *store {
-	s, _ := storeAt(now)
-	e := &pageExporter{config: &Config{}, store: s}
-	for _, batch := range logs {
-		_ = e.ConsumeLogs(nil, batch) //nolint:staticcheck // It uses no context, and writes no lines.
-	}
-	return s
-}
+// viewOf returns what a viewer sees, without the lock.
+func viewOf(b *board) *view { return &view{model: b.model, now: b.clock().UTC()} }
 
-func scale(at int, revision string, from, to int) happening {
-	direction := "up"
-	if to < from {
-		direction = "down"
-	}
-	owner := revision[:strings.LastIndex(revision, "-")]
-	return happening{at: at, object: "Deployment/" + owner, reason: "ScalingReplicaSet", message: fmt.Sprintf("Scaled %s replica set %s from %d to %d", direction, revision, from, to)}
+// everything is the filter of an address without parameters.
+func everything(t testing.TB) filter {
+	t.Helper()
+	f, err := filterFrom(nil)
+	require.NoError(t, err)
+	return f
 }
-
-func rescale(at int, name string, size int) happening {
-	return happening{at: at, object: "HorizontalPodAutoscaler/" + name, reason: "SuccessfulRescale", message: fmt.Sprintf("New size: %d; reason: cpu resource utilization (percentage of request) above target", size)}
-}
-
-// start has the records of a pod that starts.
-func start(at int, pod, node string) []happening {
-	owner := pod[:strings.LastIndex(pod, "-")]
-	return []happening{
-		{at: at, object: "ReplicaSet/" + owner, reason: "SuccessfulCreate", message: "Created pod: " + pod},
-		{at: at, object: "Pod/" + pod, reason: "Scheduled", message: "Successfully assigned shop/" + pod + " to " + node},
-		{at: at + 2, object: "Pod/" + pod, reason: "Started", message: "Container started", node: node},
-	}
-}
-
-func warn(at int, pod, reason string) happening {
-	return happening{at: at, object: "Pod/" + pod, reason: reason, message: reason + " of " + pod, warning: true}
-}
-
-func node(at int, name, reason string) happening {
-	return happening{at: at, object: "Node/" + name, reason: reason, message: "Node " + name + " status is now: " + reason}
-}
-
-func join(stories ...[]happening) []happening { return slices.Concat(stories...) }

@@ -5,67 +5,49 @@ package pageexporter
 import (
 	"cmp"
 	"slices"
-	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
+
+// branchesShown bounds the objects of a tree.
+const branchesShown = 100
 
 // branch is an object with the objects that it owns.
 type branch struct {
-	Object     object
-	All        int64 // occurrences on the object itself
-	Warnings   int64
-	Resolution string // k8s.owner.resolution; empty if the chain is complete
-	Owned      []*branch
+	Object  incident.Object
+	Count   int64 // occurrences on the object itself
+	Warning bool  // one of them is a warning
+	Owned   []*branch
 }
 
-// treeOf returns the chains of a workload's objects as one tree. If there are many objects, it
-// shows those with warnings, and then those with the latest events.
-func treeOf(s selection, f filter, start time.Time) (top *branch, hidden int) {
-	members := happened(s.members, f, start)
-	if f.Workload == "" {
-		hidden = max(0, len(members)-objectsShown)
-		members = members[:len(members)-hidden]
-	}
-	top = &branch{Object: s.top}
-	for _, m := range members {
+// treeOf returns the chains of a workload's events as one tree.
+func treeOf(events []event) *branch {
+	top, objects := &branch{Object: events[0].chain[0]}, 1
+	for _, e := range events {
 		b := top
-		for _, o := range m.chain[1:] {
-			b = b.owned(o)
+		for _, o := range e.chain[1:] {
+			if b = b.owned(o, &objects); b == nil {
+				break
+			}
 		}
-		b.All, b.Warnings = m.all, m.warnings
-		if m.resolution != "complete" {
-			b.Resolution = m.resolution
-		}
-	}
-	return top, hidden
-}
-
-// active is a member with its occurrences that pass the filter.
-type active struct {
-	*member
-	all, warnings int64
-}
-
-// happened returns the members with such occurrences: those with warnings first, and then those
-// with the latest events.
-func happened(members []*member, f filter, start time.Time) (sorted []active) {
-	for _, m := range members {
-		if all, warnings := total(m.since(start, f)); all > 0 {
-			sorted = append(sorted, active{m, all, warnings})
+		if b != nil {
+			b.Count, b.Warning = b.Count+e.Count, b.Warning || e.Warning
 		}
 	}
-	slices.SortFunc(sorted, func(a, b active) int {
-		return cmp.Or(warningsFirst(a.warnings > 0, b.warnings > 0), b.last.Compare(a.last), cmp.Compare(a.path, b.path))
-	})
-	return sorted
+	return top
 }
 
-// owned returns the branch of an object that this one owns.
-func (b *branch) owned(o object) *branch {
-	i, found := slices.BinarySearchFunc(b.Owned, o, func(other *branch, o object) int {
+// owned returns the branch of an object that this one owns; nil if the tree is full.
+func (b *branch) owned(o incident.Object, objects *int) *branch {
+	i, found := slices.BinarySearchFunc(b.Owned, o, func(other *branch, o incident.Object) int {
 		return cmp.Compare(other.Object.String(), o.String())
 	})
-	if !found {
-		b.Owned = slices.Insert(b.Owned, i, &branch{Object: o})
+	if found {
+		return b.Owned[i]
 	}
+	if *objects++; *objects > branchesShown {
+		return nil
+	}
+	b.Owned = slices.Insert(b.Owned, i, &branch{Object: o})
 	return b.Owned[i]
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -73,8 +74,8 @@ func (f *fixture) startBackends(metrics []string) (err error) {
 		return err
 	}
 	f.started = append(f.started, f.loki.process)
-	rules, err := filepath.Abs(harness.InRepository("deploy", "chart", "rules"))
-	if err != nil {
+	rules := f.make("rules")
+	if err := evaluateFileOften(rules); err != nil {
 		return err
 	}
 	replace := strings.NewReplacer("127.0.0.1:9464", metrics[0], `"127.0.0.1:8888"`, fmt.Sprintf("%q, %q", metrics[1], metrics[2]),
@@ -93,6 +94,20 @@ func (f *fixture) startBackends(metrics []string) (err error) {
 	f.started = append(f.started, f.pushed.process)
 	return nil
 }
+
+// evaluateFileOften does that with the rules of the repository.
+func evaluateFileOften(directory string) error {
+	text, err := os.ReadFile(harness.InRepository("deploy", "chart", "rules", "kube-events.yaml"))
+	return errors.Join(err, evaluateOften(directory, text))
+}
+
+// evaluateOften writes rules into a directory that Prometheus evaluates every second.
+func evaluateOften(directory string, rules []byte) error {
+	return os.WriteFile(filepath.Join(directory, "rules.yaml"), groupInterval.ReplaceAll(rules, []byte("interval: 1s")), 0o600)
+}
+
+// groupInterval is how often a group of rules is evaluated.
+var groupInterval = regexp.MustCompile(`\binterval: \d+m\b`)
 
 // make makes a directory of the fixture's.
 func (f *fixture) make(name string) string {

@@ -118,7 +118,7 @@ func (v variable) escaped(source string, values []string) string {
 }
 
 // labelValues is Grafana's own function for variables.
-var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+var labelValues = regexp.MustCompile(`^label_values\((.+), ("?[\w.]+"?)\)$`)
 
 // explored are the queries of the links from the table to Explore.
 func (p panel) explored() (queries []string, err error) {

@@ -46,10 +46,12 @@ func newRecipe(root string) (*recipe, error) {
 		replaced = append(replaced, port, strings.TrimPrefix(addresses[i], "127.0.0.1:"))
 	}
 	for path, target := range map[string]string{
-		"build/backends": filepath.Dir(backend("loki")), "build/otelcol-kubeevents": harness.OtelcolPath(), "deploy": harness.InRepository("deploy"),
+		"build/backends": filepath.Dir(backend("loki")), "build/otelcol-kubeevents": harness.OtelcolPath(),
 	} {
 		err = errors.Join(err, r.link(path, target))
 	}
+	rules := filepath.Join(r.root, "deploy", "chart", "rules")
+	err = errors.Join(err, os.MkdirAll(rules, 0o700), evaluateFileOften(rules))
 	return r, errors.Join(err, r.copyFiles(strings.NewReplacer(replaced...)))
 }
 

@@ -91,7 +91,7 @@ event of each of the %s pods before. Each value is %s. kube_events has storage a
 ![Memory over load](performance-memory.svg)`, b.curves.length, fewestRecords, thousands(replayPods), runsOf(b.curves.rounds)),
 		Notes: []string{
 			"Latency is the time from just before the server streams an event to the arrival of its record.",
-			"Lost are events without a record 5 s after the last record arrived.",
+			"An event counts as lost if it has no record 5 s after the last record arrived.",
 		},
 	}
 	r.Grids, r.Charts = gridsOf(curveFigures, perSecondAxis, b.curves.rates, setups, measured)

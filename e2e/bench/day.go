@@ -65,7 +65,7 @@ func runDay(ctx context.Context, b *benchmark) (result, error) {
 		Groups: groups,
 		Text: fmt.Sprintf(`A simulated API server has %s pods of %d Deployments in %d namespaces, and %s changes of events in %s: 0 to %d a second for most of the time. Each %s,
 updates replace %d pods in %s. A CronJob runs each minute, a container crashes all the time, and once a node with %d pods is drained. The Collector knows no
-owner before. A response about an owner takes %s. Both Collectors run at the same time, once, next to those of the section "When nothing happens".`,
+owner before. A response about an owner takes %s. Both Collectors run at the same time, once, together with those of the section "When nothing happens".`,
 			thousands(b.day.pods), b.day.deployments, b.playback.namespaces, thousands(len(changes)), b.day.length, mostQuiet, rolloutEvery, rolloutPods, rolloutTime, drainPods, b.playback.ownerLatency),
 		Notes: []string{"Latency is the time from just before the server streams an event to the arrival of its record."},
 	}, err

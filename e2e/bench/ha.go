@@ -97,7 +97,7 @@ started again at once; it gets SIGTERM at %s a second and is started again; or i
 			b.curves.length, fewestRecords, thousands(b.size.pods), thousands(fullHA.outages[0].load.perSecond), thousands(outageLoad.perSecond)),
 		Notes: []string{
 			"The elector does not give its Lease up when it ends, so a next leader waits until nobody has renewed it for 15 s, and looks at it every 2 s to 4.4 s.",
-			"Lost are events without a record 30 s after the last record arrived.",
+			"An event counts as lost if it has no record 30 s after the last record arrived.",
 		},
 	}, nil
 }

@@ -83,7 +83,7 @@ The API server cannot convert it to the version that the owner reference names, 
 of these workloads has an event every %s. The Collector has the default settings, `+"`file_storage`"+`, no batch processor and no exporter queue.`,
 		len(h.kube.pods), b.hanging.healthy.deployments, b.hanging.healthy.namespaces, b.hanging.healthy.perSecond, b.hanging.workloads, b.hanging.every)
 	r.Notes = []string{
-		"Healthy are the records about the other pods.",
+		"*Healthy* records are those about all other pods.",
 		"An API server answers at once when a webhook refuses connections, and after 10 s when it never answers.",
 	}
 	return r, err

@@ -32,7 +32,7 @@ func runIdle(ctx context.Context, b *benchmark) (result, error) {
 		}
 	}, b.idleOnce)
 	return result{Groups: groups, Text: fmt.Sprintf(
-		"The cluster has %s events, and no other comes for %s. There is no leader election. The first %s after the start of the watch are not measured. Both Collectors run at the same time, once, next to those of the section \"A part of a working day\".",
+		"The cluster has %s events, and no other comes for %s. There is no leader election. The first %s after the start of the watch are not measured. Both Collectors run at the same time, once, together with those of the section \"A part of a working day\".",
 		thousands(idleLive), b.playback.idle, b.playback.settle)}, err
 }
 

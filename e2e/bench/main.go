@@ -8,7 +8,7 @@
 //	go run ./bench [flags] [scenario...]
 //
 // It runs in the directory e2e, with what `make bench-e2e` builds. Without scenarios, it runs all of
-// them on a clean commit, and writes docs/performance.md from scratch. With scenarios, it prints their
+// them on a clean commit, and writes test/PERFORMANCE.md from scratch. With scenarios, it prints their
 // results. With -write, it also replaces their parts of the page, if the results of all other parts
 // are in build/, from the same commit.
 package main
@@ -60,7 +60,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
 	traced := flags.String("traced", filepath.Join("..", "build", "traced", "otelcol"), "the Collector with kube_events and kube_rollouts")
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
-	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.md; empty: never write")
+	flags.StringVar(&o.docs, "docs", filepath.Join("..", "test"), "the directory of PERFORMANCE.md; empty: never write")
 	flags.StringVar(&o.data, "results", filepath.Join("..", "build", "performance.json"), "the file that keeps the results, for -write")
 	flags.BoolVar(&o.write, "write", false, "with scenarios: replace their parts of the page; the commit must be clean, and that of all other parts")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each Collector is measured")

@@ -14,7 +14,7 @@ import (
 	"text/template"
 )
 
-// page is docs/performance.md, with the results that it is written from.
+// page is test/PERFORMANCE.md, with the results that it is written from.
 type page struct {
 	docs    string // the directory
 	data    string // the file with the results
@@ -65,7 +65,7 @@ func (p *page) write() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(p.docs, "performance.md"), text, 0o600) //nolint:gosec // Likewise.
+	return os.WriteFile(filepath.Join(p.docs, "PERFORMANCE.md"), text, 0o600) //nolint:gosec // Likewise.
 }
 
 func readResults(path string) (results map[string]result, err error) {

@@ -134,7 +134,7 @@ func TestThePageIsFromOneCommit(t *testing.T) {
 	results, err = readResults(data)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]result{"load": load}, results, "nothing of another commit")
-	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
+	text, err := os.ReadFile(filepath.Join(docs, "PERFORMANCE.md"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "These scenarios have no result: curves, day, idle, kill, ha, start")
 }

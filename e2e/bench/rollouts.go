@@ -76,7 +76,7 @@ func runRollouts(ctx context.Context, b *benchmark) (result, error) {
 each ReplicaSet, one ReplicaSet after another. The others are about %s pods that the Collector knows: warnings that repeat, and events that are of no
 rollout. All Collectors are the same program, with storage and direct delivery. One has the connector `+"`kube_rollouts`"+` in addition, and one also has the
 connector's storage. The measurement begins when the traces of the known pods are delivered, and ends %s after the last event.`, b.rollouts.length, thousands(replayPods), b.rollouts.settle),
-		Notes: []string{"More memory and processor time are of the medians."},
+		Notes: []string{"Differences are between medians."},
 	}
 	r.Groups = make([]group, len(setups))
 	for i, s := range setups {

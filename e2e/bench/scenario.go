@@ -16,7 +16,7 @@ import (
 // scenario is one comparison of the two Collectors.
 type scenario struct {
 	name  string // on the command line and in the file of the results
-	title string // in docs/performance.md
+	title string // in test/PERFORMANCE.md
 	run   func(ctx context.Context, l *benchmark) (result, error)
 	// isLight is whether it needs almost no processor for a long time. Such scenarios that follow each
 	// other run at the same time.

@@ -32,7 +32,7 @@ type build struct {
 // have changed since.
 func commit(ctx context.Context) string {
 	name := output(ctx, "git", "rev-parse", "--short=10", "HEAD")
-	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":/", ":(top,exclude)docs/performance*").Output()
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":/", ":(top,exclude)test/PERFORMANCE.md", ":(top,exclude)test/performance-*").Output()
 	if err != nil || len(changed) > 0 {
 		name += dirtySuffix
 	}

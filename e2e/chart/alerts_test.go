@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"text/template"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -57,8 +59,65 @@ func alertsOf(t *testing.T, m manifests) map[string]alertRule {
 func alertsOfTheFile(t *testing.T) map[string]alertRule {
 	t.Helper()
 	var rules alertRules
-	require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "rules", "kube-events.yaml")), &rules))
+	require.NoError(t, yaml.Unmarshal([]byte(fileOfVersion(t, "rules", "kube-events.yaml")), &rules))
 	return rules.alerts()
+}
+
+// fileOfVersion is a file of the chart whose links lead to the documents of the version, as in a release.
+func fileOfVersion(t *testing.T, path ...string) string {
+	t.Helper()
+	version := "/v" + strings.TrimSpace(harness.Read(t, "VERSION")) + "/"
+	return strings.TrimSpace(strings.ReplaceAll(harness.Read(t, append([]string{"deploy", "chart"}, path...)...), "/main/", version))
+}
+
+// TestAlertsLinkToAnotherPage: those for Loki, too.
+func TestAlertsLinkToAnotherPage(t *testing.T) {
+	t.Parallel()
+	const page = "https://wiki.example.com/runbooks"
+	for name, alert := range alertsOf(t, render(t, "--set", endpoint, "--set", "prometheusRule.enabled=true,runbookURL="+page)) {
+		assert.Equal(t, page+"#"+strings.ToLower(name), alert.Annotations["runbook_url"])
+	}
+	text, _, err := unstructured.NestedString(lokiRules(t, "--set", "runbookURL="+page).Object, "data", "kube-events.yaml")
+	require.NoError(t, err)
+	assert.Contains(t, text, "runbook_url: "+page+"#kubeeventsfailedcreate\n")
+	assert.NotContains(t, text, "github.com")
+}
+
+// grouping are the labels of a workload or of a namespace in an aggregation of a rule.
+var grouping = regexp.MustCompile(`by \([\w, ]*k8s_(?:workload_name|namespace_name, k8s_event_(?:type|reason))([\w, ]*)\)`)
+
+// TestAllRulesKeepTheTags: those of the value, else those that the configuration extracts into the metric.
+func TestAllRulesKeepTheTags(t *testing.T) {
+	t.Parallel()
+	const config = `
+config:
+  receivers:
+    kube_events:
+      extract:
+        labels: [{tag_name: team.name, key: team}, {tag_name: zone, key: zone, from: node}, {key: controller-revision-hash}]
+        annotations: [{tag_name: owner, key: owner, from: namespace}, {tag_name: $1, key_regex: (.*)}]
+`
+	for values, tags := range map[string]string{
+		"prometheusRule: {enabled: true}":                                              ", tilt_manifest",
+		"prometheusRule: {enabled: true}" + config:                                     ", team_name, owner",
+		"prometheusRule: {enabled: true, extraLabels: [team, app.kubernetes.io/part]}": ", team, app_kubernetes_io_part",
+		"prometheusRule: {enabled: true, extraLabels: []}":                             "",
+	} {
+		all := renderValues(t, values+"\notlp: {endpoint: http://gateway:4318}\nlokiRule: {enabled: true}\n")
+		for _, object := range append(all.of("PrometheusRule"), all.of("ConfigMap")...) {
+			if object.GetKind() == "ConfigMap" && !strings.HasSuffix(object.GetName(), "-loki-rules") {
+				continue
+			}
+			text, err := object.MarshalJSON()
+			require.NoError(t, err)
+			found := grouping.FindAllStringSubmatch(string(text), -1)
+			require.Greater(t, len(found), 5, object.GetKind())
+			for _, labels := range found {
+				assert.Contains(t, labels[1], tags, labels[0])
+			}
+			assert.Equal(t, strings.Contains(tags, "tilt"), strings.Contains(string(text), "tilt_manifest"), values)
+		}
+	}
 }
 
 // TestAlertsCanBeChanged: one is left out, and others get labels. Nothing else changes.

@@ -197,22 +197,28 @@ func TestTheCollectorAcceptsTheConfiguration(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := all.config(t)
-			if storage, found := config["extensions"].(map[string]any)["file_storage"]; found {
-				// The Collector checks that the directory exists.
-				storage.(map[string]any)["directory"] = t.TempDir()
-			}
-			text, err := yaml.Marshal(config)
-			require.NoError(t, err)
-			file := filepath.Join(t.TempDir(), "config.yaml")
-			require.NoError(t, os.WriteFile(file, text, 0o600))
-
-			container := containerOf(t, all)
-			var arguments []string
-			for _, argument := range container.Args {
-				arguments = append(arguments, strings.Replace(argument, "/etc/otelcol/config.yaml", file, 1))
-			}
-			harness.Validate(t, container.Env, arguments...)
+			all.validate(t)
 		})
 	}
+}
+
+// validate asks the Collector whether it accepts the configuration, the arguments and the variables.
+func (m manifests) validate(t *testing.T) {
+	t.Helper()
+	config := m.config(t)
+	if storage, found := config["extensions"].(map[string]any)["file_storage"]; found {
+		// The Collector checks that the directory exists.
+		storage.(map[string]any)["directory"] = t.TempDir()
+	}
+	text, err := yaml.Marshal(config)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+
+	container := containerOf(t, m)
+	var arguments []string
+	for _, argument := range container.Args {
+		arguments = append(arguments, strings.Replace(argument, "/etc/otelcol/config.yaml", file, 1))
+	}
+	harness.Validate(t, container.Env, arguments...)
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,7 +44,7 @@ func TestWrongValues(t *testing.T) {
 		values   []string
 		expected []string
 	}{
-		"no destination":                       {nil, []string{"nothing receives the events: set otlp.endpoint", "page.enabled=true"}},
+		"no destination":                       {nil, []string{"nothing receives the events: set otlp.endpoint", "prometheus.enabled=true", "page.enabled=true"}},
 		"rollouts without a backend":           {[]string{"page.enabled=true", "rollouts.enabled=true"}, []string{"rollouts.enabled has no backend for traces", "set rollouts.endpoint"}},
 		"a time without a unit":                {[]string{endpoint, "rollouts.idleTimeout=5"}, []string{"'/rollouts/idleTimeout'"}},
 		"an unknown value":                     {[]string{endpoint, "replicaCount=3"}, []string{"'replicaCount' not allowed"}},
@@ -57,7 +58,7 @@ func TestWrongValues(t *testing.T) {
 		"an integration that does not exist":   {[]string{endpoint, "rbac.integrations={jenkins}"}, []string{"'/rbac/integrations/0'", "'argo-cd'"}},
 		"a rule that writes":                   {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}", "rbac.extraRules[0].resources={y}", "rbac.extraRules[0].verbs={delete}"}, []string{"'/rbac/extraRules/0/verbs/0'", "'get', 'list', 'watch'"}},
 		"a rule without resources":             {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}"}, []string{"'/rbac/extraRules/0'", "missing property 'resources'"}},
-		"a memory limit without a unit":        {[]string{endpoint, "resources.limits.memory=512M"}, []string{"'/resources/limits/memory'", "(Mi|Gi)"}},
+		"a memory limit without a unit":        {[]string{endpoint, "resources.limits.memory=512M"}, []string{"'/resources/limits/memory'", "'512M'"}},
 		"a digest that is a tag":               {[]string{endpoint, "image.digest=v1"}, []string{"'/image/digest'", "sha256"}},
 		"a namespace that cannot exist":        {[]string{endpoint, "namespaces={Team_A}"}, []string{"'/namespaces/0'", "'Team_A'"}},
 		"the same namespace twice":             {[]string{endpoint, "namespaces={a,a}"}, []string{"'/namespaces'", "items at 0 and 1 are equal"}},
@@ -75,6 +76,9 @@ func TestWrongValues(t *testing.T) {
 		"a selector with double quotes":        {[]string{endpoint, `dashboards.lokiSelector=job="events"`}, []string{"'/dashboards/lokiSelector'"}},
 		"no selector":                          {[]string{endpoint, "dashboards.lokiSelector="}, []string{"'/dashboards/lokiSelector'"}},
 		"an alert that does not exist":         {[]string{endpoint, "prometheusRule.alerts.CrashLoop.enabled=false"}, []string{"'/prometheusRule/alerts'", "'CrashLoop' not allowed"}},
+		"a name that the metric cannot have":   {[]string{endpoint, "metricName=events"}, []string{"'/metricName'", "'k8s.event.occurrences'"}},
+		"a label that a rule cannot keep":      {[]string{endpoint, "prometheusRule.extraLabels={a b}"}, []string{"'/prometheusRule/extraLabels/0'"}},
+		"rules that are evaluated too seldom":  {[]string{endpoint, "prometheusRule.interval=10m"}, []string{"'/prometheusRule/interval'", "'10m'"}},
 		"a Grafana without a scheme":           {[]string{endpoint, "prometheusRule.grafanaURL=grafana.example.com"}, []string{"'/prometheusRule/grafanaURL'", "https?://"}},
 		"a claim that nothing uses":            {[]string{endpoint, "storage.existingClaim=events"}, []string{"mode=ha uses no volume", "set mode=single"}},
 		"a storage class that nothing uses":    {[]string{endpoint, "mode=stateless", "storage.storageClassName=fast"}, []string{"mode=stateless uses no volume", "set mode=single"}},
@@ -112,6 +116,59 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
+// TestWhatTheSchemaAcceptsStarts: the Collector accepts the configuration with each number, time and size
+// of the schema at its bounds, and so does the API of Kubernetes. A number without a bound has none here.
+func TestWhatTheSchemaAcceptsStarts(t *testing.T) {
+	t.Parallel()
+	var schema schema
+	require.NoError(t, json.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "values.schema.json")), &schema))
+	bounds := map[string][]string{
+		"rollouts.idleTimeout": {"10s", "9999s", "1m", "999m", "24h"}, "resources.limits.memory": {"64Mi", "9999999Mi", "1Gi", "9999Gi"},
+		"prometheus.scrapeInterval": {"1ms", "99999ms", "240s", "4m"}, "podMonitor.interval": {"1ms", "4m"}, "startAt": {"end", "beginning"},
+	}
+	schema.numbers(t, "", schema.Definitions, bounds)
+	require.Contains(t, bounds, "rollouts.maxRollouts")
+	require.Contains(t, bounds, "startupProbe.failureThreshold")
+	var validated sync.Map
+	for path, values := range bounds {
+		for _, value := range values {
+			t.Run(path+"="+value, func(t *testing.T) {
+				t.Parallel()
+				all := render(t, "--set", endpoint+",rollouts.enabled=true,rollouts.endpoint=http://jaeger:4318,prometheus.enabled=true,otlp.signals={logs}",
+					"--set", path+"="+value)
+				started := fmt.Sprint(all.config(t), containerOf(t, all).Env)
+				if _, known := validated.LoadOrStore(started, true); !known { // Most values are neither.
+					all.validate(t)
+				}
+			})
+		}
+	}
+	for _, wrong := range []string{
+		"rollouts.idleTimeout=5s", "rollouts.idleTimeout=0s", "rollouts.idleTimeout=999999999h", "rollouts.maxRollouts=0", "rollouts.endpoint=jaeger:4318",
+		"resources.limits.memory=0Mi", "storage.size=0Gi", "prometheus.scrapeInterval=0s", "livenessProbe.periodSeconds=0", "terminationGracePeriodSeconds=0",
+	} {
+		_, stderr, err := harness.HelmTemplate(t, "kube-events", "observability", "--set", endpoint, "--set", wrong)
+		require.Error(t, err, wrong)
+		assert.Contains(t, stderr, strings.ReplaceAll(strings.Split(wrong, "=")[0], ".", "/"))
+	}
+}
+
+// numbers adds the bounds of each number below a path.
+func (s schema) numbers(t *testing.T, path string, definitions map[string]schema, bounds map[string][]string) {
+	t.Helper()
+	if name, isReference := strings.CutPrefix(s.Ref, "#/definitions/"); isReference {
+		s = definitions[name]
+	}
+	if strings.Contains(string(s.Type), `"integer"`) {
+		require.NotNil(t, s.Minimum, path)
+		require.NotNil(t, s.Maximum, path)
+		bounds[path] = []string{strconv.Itoa(*s.Minimum), strconv.Itoa(*s.Maximum)}
+	}
+	for name, property := range s.Properties {
+		property.numbers(t, strings.TrimPrefix(path+"."+name, "."), definitions, bounds)
+	}
+}
+
 // TestEveryValueIsInTheSchema, and every property of the schema has a default.
 func TestEveryValueIsInTheSchema(t *testing.T) {
 	t.Parallel()
@@ -127,6 +184,10 @@ func TestEveryValueIsInTheSchema(t *testing.T) {
 type schema struct {
 	Properties           map[string]schema `json:"properties"`
 	AdditionalProperties json.RawMessage   `json:"additionalProperties"`
+	Definitions          map[string]schema `json:"definitions"`
+	Ref                  string            `json:"$ref"`
+	Type                 json.RawMessage   `json:"type"`
+	Minimum, Maximum     *int
 }
 
 func (s schema) closed() bool { return string(s.AdditionalProperties) == "false" }
@@ -368,13 +429,13 @@ func dashboards(t *testing.T, namespace string, arguments ...string) map[string]
 	return found
 }
 
-// TestDashboardsAreThoseOfTheFiles, with no character changed, with and without Loki.
+// TestDashboardsAreThoseOfTheFiles, except for the version in links, with and without Loki.
 func TestDashboardsAreThoseOfTheFiles(t *testing.T) {
 	t.Parallel()
 	for folder, loki := range map[string]string{".": "true", "without-loki": "false"} {
 		expected := map[string]string{}
 		for _, name := range []string{"overview", "workload", "node", "receiver"} {
-			expected[name] = strings.TrimSpace(harness.Read(t, "deploy", "chart", "dashboards", folder, name+".json"))
+			expected[name] = fileOfVersion(t, "dashboards", folder, name+".json")
 		}
 		assert.Equal(t, expected, dashboards(t, "observability", "--set", "dashboards.loki="+loki))
 	}
@@ -413,8 +474,19 @@ func TestDashboardsWithAnotherSelector(t *testing.T) {
 	assert.Contains(t, rules.GetLabels(), "loki_rule")
 	text, _, err := unstructured.NestedString(rules.Object, "data", "kube-events.yaml")
 	require.NoError(t, err)
-	expected := strings.ReplaceAll(harness.Read(t, "deploy", "chart", "rules", "loki", "kube-events.yaml"), "log_source=`kube_events`", selector)
-	assert.Equal(t, strings.TrimSpace(expected), strings.TrimSpace(text))
+	expected := strings.ReplaceAll(fileOfVersion(t, "rules", "loki", "kube-events.yaml"), "log_source=`kube_events`", selector)
+	assert.Equal(t, expected, strings.TrimSpace(text))
+}
+
+// TestGrafanaCloudHasAnotherSelector: the Collector cannot choose its index labels.
+func TestGrafanaCloudHasAnotherSelector(t *testing.T) {
+	t.Parallel()
+	values := []string{"--set", "backend.preset=grafana-cloud,backend.secret=cloud"}
+	assert.Contains(t, dashboards(t, "observability", values...)["overview"], "\"query\": \"service_name=~`.+`\"")
+	text, _, err := unstructured.NestedString(lokiRules(t, values...).Object, "data", "kube-events.yaml")
+	require.NoError(t, err)
+	assert.Contains(t, text, "{service_name=~`.+`}")
+	assert.NotContains(t, text, "{log_source=")
 }
 
 // lokiRules are the ConfigMap with the rules for Loki.
@@ -434,7 +506,7 @@ func TestRulesAreThoseOfTheFile(t *testing.T) {
 	t.Parallel()
 	all := render(t, "--set", endpoint, "--set", "prometheusRule.enabled=true", "--set", "prometheusRule.labels.release=prometheus")
 	var rules map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "rules", "kube-events.yaml")), &rules))
+	require.NoError(t, yaml.Unmarshal([]byte(fileOfVersion(t, "rules", "kube-events.yaml")), &rules))
 	rule := all.of("PrometheusRule")
 	require.Len(t, rule, 1)
 	assert.Equal(t, rules, rule[0].Object["spec"])

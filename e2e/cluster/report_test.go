@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // row is what a fault did to the events that one release delivers.
@@ -84,8 +85,8 @@ func (c *cluster) environment(t *testing.T) string {
 	node, err := c.CoreV1().Nodes().Get(t.Context(), c.node.Name(), metav1.GetOptions{})
 	require.NoError(t, err)
 	info := node.Status.NodeInfo
-	return fmt.Sprintf("Run on %s, with kubelet %s and %s.",
-		time.Now().UTC().Format(time.DateOnly), info.KubeletVersion, strings.Replace(info.ContainerRuntimeVersion, "://", " ", 1))
+	return fmt.Sprintf("Run on %s at commit %s, with kubelet %s and %s.",
+		time.Now().UTC().Format(time.DateOnly), harness.Commit(t), info.KubeletVersion, strings.Replace(info.ContainerRuntimeVersion, "://", " ", 1))
 }
 
 // replaceSection replaces the part of a page between two comments.

@@ -105,7 +105,8 @@ func TestCommandsRun(t *testing.T) {
 			for line := range strings.Lines(b.text) {
 				t.Run(b.String(), func(t *testing.T) {
 					t.Parallel()
-					runLine(t, strings.TrimSpace(line), "KUBECONFIG="+kube.Kubeconfig(), "OTELCOL_METRICS_PORT="+port)
+					line = strings.ReplaceAll(strings.TrimSpace(line), "127.0.0.1:8888", "127.0.0.1:"+port)
+					runLine(t, line, "KUBECONFIG="+kube.Kubeconfig())
 				})
 			}
 		}

@@ -78,7 +78,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func allPages(t *testing.T) (paths []string) {
 	t.Helper()
 	root := harness.InRepository()
-	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/*.md", "distribution/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", ".github/*.md", "docs/*.md", "test/*.md", "deploy/*.md", "distribution/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, pattern)
@@ -118,13 +118,13 @@ func TestEveryBlockIsChecked(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsInTheREADME, which is the table of contents of docs/.
-func TestEveryPageIsInTheREADME(t *testing.T) {
+// TestEveryPageIsListed in docs/README.md, the table of contents.
+func TestEveryPageIsListed(t *testing.T) {
 	t.Parallel()
-	text := harness.Read(t, readme)
+	text := harness.Read(t, "docs", "README.md")
 	for _, page := range allPages(t) {
-		if strings.HasPrefix(page, "docs/") {
-			assert.Contains(t, text, "]("+page+")")
+		if name, found := strings.CutPrefix(page, "docs/"); found && name != "README.md" {
+			assert.Contains(t, text, "]("+name)
 		}
 	}
 }
@@ -133,17 +133,17 @@ func TestEveryPageIsInTheREADME(t *testing.T) {
 // with make bench-e2e.
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
-	for page, most := range map[string]int{readme: 150, "docs/performance.md": 300} {
+	for page, most := range map[string]int{readme: 95, "test/PERFORMANCE.md": 300} {
 		assert.LessOrEqual(t, strings.Count(harness.Read(t, page), "\n"), most, page)
 	}
 }
 
-// TestTheFiguresInTheREADMEAreMeasured: each row with figures is one of the page on performance.
-func TestTheFiguresInTheREADMEAreMeasured(t *testing.T) {
+// TestTheFiguresOfTheComparisonAreMeasured: each row with figures is one of the page on performance.
+func TestTheFiguresOfTheComparisonAreMeasured(t *testing.T) {
 	t.Parallel()
-	rows := regexp.MustCompile(`(?m)^\| .* (µs|MiB|ms) \|.*$`).FindAllString(harness.Read(t, readme), -1)
+	rows := regexp.MustCompile(`(?m)^\| .* (µs|MiB|ms) \|.*$`).FindAllString(harness.Read(t, "docs", "compared.md"), -1)
 	require.NotEmpty(t, rows)
 	for _, row := range rows {
-		assert.Contains(t, harness.Read(t, "docs", "performance.md"), row+"\n")
+		assert.Contains(t, harness.Read(t, "test", "PERFORMANCE.md"), row+"\n")
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// estimates are the rows of sizing.md: section of performance.md, row, number, unit.
+// estimates are the rows of SIZING.md: section of PERFORMANCE.md, row, number, unit.
 var estimates = regexp.MustCompile(`(?m)^\| ([\w ]+): (.+?) \| ([\d.]+)(?: (\S+))? \| .*\|$`)
 
 // TestSizingEstimatesNoLessThanWasMeasured: each row that the page names is one of
-// performance.md, in the same unit, and what was measured last is not above what the page estimates
+// PERFORMANCE.md, in the same unit, and what was measured last is not above what the page estimates
 // with.
 func TestSizingEstimatesNoLessThanWasMeasured(t *testing.T) {
 	t.Parallel()
-	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n## What was measured\n")
+	_, text, found := strings.Cut(harness.Read(t, "test", "SIZING.md"), "\n## What was measured\n")
 	require.True(t, found)
 	text, _, _ = strings.Cut(text, "\n## ")
 	rows := estimates.FindAllStringSubmatch(text, -1)
@@ -34,10 +34,10 @@ func TestSizingEstimatesNoLessThanWasMeasured(t *testing.T) {
 	}
 }
 
-// measuredIn is the value of this receiver in a row of performance.md.
+// measuredIn is the value of this receiver in a row of PERFORMANCE.md.
 func measuredIn(t *testing.T, section, name string) (value float64, unit string) {
 	t.Helper()
-	_, text, found := strings.Cut(harness.Read(t, "docs", "performance.md"), "\n## "+section)
+	_, text, found := strings.Cut(harness.Read(t, "test", "PERFORMANCE.md"), "\n## "+section)
 	require.True(t, found, section)
 	text, _, _ = strings.Cut(text, "\n## ")
 	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \| (.*?) \| ([\d.]+)[ |]`).FindStringSubmatch(text)
@@ -48,7 +48,7 @@ func measuredIn(t *testing.T, section, name string) (value float64, unit string)
 // TestSizingAddsUp: the memory that the page asks for is the sum of what it lists.
 func TestSizingAddsUp(t *testing.T) {
 	t.Parallel()
-	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n| base ")
+	_, text, found := strings.Cut(harness.Read(t, "test", "SIZING.md"), "\n| base ")
 	require.True(t, found)
 	text, sums, found := strings.Cut(text, "\n| sum ")
 	require.True(t, found)

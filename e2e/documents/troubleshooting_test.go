@@ -39,7 +39,6 @@ func TestEveryMetricIsExplained(t *testing.T) {
 	page, d := harness.Read(t, "docs", "troubleshooting.md"), readMetadata(t)
 	for name := range d.Telemetry.Metrics {
 		assert.Contains(t, page, "| `otelcol_"+name+"` |")
-		assert.Contains(t, harness.Read(t, "docs", "configuration.md"), "`"+strings.TrimPrefix(name, "kube_events_")+"`")
 	}
 	for _, name := range []string{"troubleshooting.md", "migrate.md", "reliability.md", "owners.md", "faq.md", "sizing.md"} {
 		for _, mentioned := range regexp.MustCompile("`otelcol_(kube_events_\\w+)`").FindAllStringSubmatch(harness.Read(t, "docs", name), -1) {

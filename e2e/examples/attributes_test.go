@@ -77,7 +77,7 @@ func TestSeverity(t *testing.T) {
 	}
 
 	terminal := runCommand(t, "severity")
-	harness.Eventually(t, func() bool { return len(terminal.Lines("ERROR", "FailedScheduling", "pod/stuck-")) > 0 }, "an ERROR on the terminal")
+	harness.Eventually(t, func() bool { return len(terminal.Lines("SeverityText: ERROR")) > 0 }, "an ERROR on the terminal")
 }
 
 // facts are the attributes that the recipe adds.

@@ -25,12 +25,14 @@ func TestTilt(t *testing.T) {
 	kube.Apply(t, file("tilt", "shop.yaml"))
 	collector := run(t, "tilt", "TILT_MANIFEST=shop")
 	harness.Eventually(t, func() bool {
-		return len(collector.Lines("Pulled", "pod/frontend-")) > 0 && len(collector.Lines("Warning", "FailedScheduling", "pod/search-")) > 0
+		return len(collector.Lines("k8s.event.reason=Pulled")) > 0 && len(collector.Lines("k8s.event.reason=FailedScheduling")) > 0
 	}, "a Pulled and a Warning")
 	collector.Stop(t)
-	for _, line := range collector.Lines() {
-		assert.Contains(t, line, "[shop]")
-		assert.True(t, strings.Contains(line, "Warning") || strings.Contains(line, "Pull"), line)
+	for _, line := range collector.Lines("ResourceLog #") {
+		assert.Contains(t, line, "tilt.manifest=shop")
+	}
+	for _, line := range collector.Lines("k8s.event.reason=") {
+		assert.True(t, strings.Contains(line, "k8s.event.type=Warning") || strings.Contains(line, "k8s.event.reason=Pull"), line)
 	}
 }
 
@@ -138,7 +140,7 @@ func TestCronJob(t *testing.T) {
 	}
 	terminal := runCommand(t, "cronjob")
 	harness.Eventually(t, func() bool {
-		return len(terminal.Lines("Completed", "job.batch/report-now", "cronjob.batch/report")) > 0
+		return len(terminal.Lines("k8s.object.name: Str(report-now)")) > 0 && len(terminal.Lines("k8s.event.reason: Str(Completed)")) > 0
 	}, "the end of the Job on the terminal")
 	runTonight(t, "cronjob", "report")
 

@@ -19,10 +19,10 @@ import (
 
 // promised is the page around the table.
 //
-//go:embed testing.md.tmpl
+//go:embed results.md.tmpl
 var promised string
 
-// writeReport puts the table into the page that the documentation shows: that with etcd into the
+// writeReport puts the table into test/RESULTS.md: that with etcd into the
 // whole page, another one into its part of the page.
 func writeReport(t *testing.T, path, store string, rows []row) {
 	t.Helper()
@@ -43,6 +43,7 @@ func writeReport(t *testing.T, path, store string, rows []row) {
 	old, _, _ := strings.Cut(string(written), "<!-- "+controlplane.Kine+": begin -->")
 	page := strings.NewReplacer(
 		"{{date}}", time.Now().UTC().Format(time.DateOnly),
+		"{{commit}}", harness.Commit(t),
 		"{{kubernetes}}", version(sharedCluster(t).RESTConfig()),
 		"{{collector}}", strings.TrimSpace(string(collector)),
 		"{{table}}", tableOf(store, rows, old),

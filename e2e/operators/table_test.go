@@ -42,6 +42,8 @@ type row struct {
 	chart, everyRight outcome
 }
 
+// table has the chains whose workload depends on the permissions. Below, the others: the workloads of
+// an operator whose default permissions are enough.
 func table(t *testing.T, operators []*operator) string {
 	t.Helper()
 	var text strings.Builder
@@ -49,20 +51,28 @@ func table(t *testing.T, operators []*operator) string {
 	slices.SortFunc(operators, func(a, b *operator) int {
 		return strings.Compare(strings.ToLower(a.Operator), strings.ToLower(b.Operator))
 	})
+	var same []string
 	for _, o := range operators {
 		title := o.Operator
 		if o.Integration != "" {
 			title += ": `" + o.Integration + "`"
 		}
+		var workloads []string
 		for _, r := range o.rows(t) {
-			everyRight := r.everyRight.cell()
-			if everyRight == r.chart.cell() {
-				everyRight = "the same"
+			if cell := r.chart.cell(); cell == r.everyRight.cell() {
+				if !slices.Contains(workloads, cell) {
+					workloads = append(workloads, cell)
+				}
+				continue
 			}
-			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", title, r.chain, r.chart.cell(), everyRight)
+			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", title, r.chain, r.chart.cell(), r.everyRight.cell())
 			title = ""
 		}
+		if len(workloads) > 0 {
+			same = append(same, o.Operator+" ("+strings.Join(workloads, ", ")+")")
+		}
 	}
+	text.WriteString("\nThe default permissions are enough for these workloads: " + strings.Join(same, "; ") + ".\n")
 	return text.String()
 }
 
@@ -88,16 +98,16 @@ func (o *operator) rows(t *testing.T) (rows []row) {
 	return rows
 }
 
-// cell is the workload of a record, and what the metric has instead.
+// cell is the kind of a record's workload, and what the metric has instead of its name.
 func (o outcome) cell() string {
-	text := fmt.Sprintf("%s `%s`", o.kind, o.name)
 	switch {
 	case o.resolution == "ambiguous":
-		text += " (`ambiguous`)"
+		return o.kind + " (`ambiguous`)"
 	case o.metric == "":
-		text += "; in the metric without a name"
+		return o.kind + ", in the metric without a name"
 	case o.metric != o.name:
-		text += "; in the metric `" + o.metric + "`"
+		return fmt.Sprintf("%s `%s`, in the metric `%s`", o.kind, o.name, o.metric)
+	default:
+		return o.kind
 	}
-	return text
 }

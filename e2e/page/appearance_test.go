@@ -3,9 +3,8 @@
 package page
 
 import (
-	"bytes"
 	_ "embed"
-	"image/png"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,31 +27,33 @@ var unreadable string
 // narrow is the width of a small telephone.
 const narrow = 400
 
-// testModes takes a picture of the page in both modes. With -update, they become those in docs/.
-func testModes(t *testing.T, b *browser) {
-	if *update {
-		b.await(t, `document.querySelectorAll("#chart g").length > 12`)
-	}
-	for mode, tt := range map[string]struct {
-		file     string
-		darkest  float64 // of the picture's mean brightness
-		lightest float64
-	}{
-		"light": {"page.png", 0.8, 1},
-		"dark":  {"page-dark.png", 0, 0.2},
-	} {
-		t.Run(mode, func(t *testing.T) {
-			b.prefer(t, mode)
-			picture := b.picture(t, tt.file)
-			if *update {
-				require.NoError(t, os.WriteFile(harness.InRepository("docs", tt.file), picture, 0o644))
+// testModes takes pictures of the page and of a workload in both modes. With -update, those of the page
+// become those in docs/.
+func testModes(t *testing.T, b *browser, url string) {
+	for _, width := range []int64{1180, narrow} {
+		b.open(t, url)
+		b.do(t, chromedp.EmulateViewport(width, 1100))
+		for name, address := range map[string]string{
+			"page": url + "?namespace=shop", "all": url, "filters": url + "?from=2026-03-01T11:30:00Z&until=2099-03-01T11:31:00Z&reason=" + strings.Repeat("long", 50),
+			"workload": value[string](t, b, `document.querySelector("article h3 a").href`),
+		} {
+			for _, mode := range []string{"light", "dark"} {
+				t.Run(fmt.Sprintf("%s, %s, %d", name, mode, width), func(t *testing.T) {
+					b.open(t, address)
+					b.run(t, `for (const summary of document.querySelectorAll("details:not([open]) > summary")) summary.click();`)
+					b.prefer(t, mode)
+					file := name + map[string]string{"dark": "-dark"}[mode] + ".png"
+					picture := b.picture(t, file)
+					if *update && name == "page" && width > narrow {
+						require.NoError(t, os.WriteFile(harness.InRepository("docs", file), picture, 0o644))
+					}
+					assert.Empty(t, value[[]string](t, b, unreadable))
+					assert.LessOrEqual(t, value[int64](t, b, `document.documentElement.scrollWidth`), width, "the page scrolls to the side")
+				})
 			}
-			mean := brightness(t, picture)
-			assert.GreaterOrEqual(t, mean, tt.darkest)
-			assert.LessOrEqual(t, mean, tt.lightest)
-			assert.Empty(t, value[[]string](t, b, unreadable))
-		})
+		}
 	}
+	b.do(t, chromedp.ResetViewport())
 	b.prefer(t, "light")
 }
 
@@ -73,87 +74,33 @@ func (b *browser) prefer(t *testing.T, mode string) {
 	}})
 }
 
-// brightness returns the mean brightness of a picture, from 0 to 1.
-func brightness(t *testing.T, picture []byte) float64 {
-	t.Helper()
-	decoded, err := png.Decode(bytes.NewReader(picture))
-	require.NoError(t, err)
-	size, sum := decoded.Bounds(), 0.0
-	for y := size.Min.Y; y < size.Max.Y; y++ {
-		for x := size.Min.X; x < size.Max.X; x++ {
-			red, green, blue, _ := decoded.At(x, y).RGBA()
-			sum += float64(red+green+blue) / (3 * 0xffff)
-		}
-	}
-	return sum / float64(size.Dx()*size.Dy())
-}
-
-// testNarrowWindow is about a window as wide as a telephone.
-func testNarrowWindow(t *testing.T, b *browser, url string) {
-	b.do(t, chromedp.EmulateViewport(narrow, 800))
-	defer func() { b.do(t, chromedp.ResetViewport()) }()
-	for name, show := range map[string]action{
-		"all workloads": func(*testing.T, *browser) {},
-		"one workload": func(t *testing.T, b *browser) {
-			follow("shop")(t, b)
-			b.await(t, `location.search.startsWith("?workload=") && !document.querySelector("[aria-busy]")`)
-		},
-		"long filters": func(t *testing.T, b *browser) {
-			b.open(t, url+"?from=2026-03-01T11:30:00Z&until=2026-03-01T11:31:00Z&text=a+long+text+with+blanks&name="+strings.Repeat("long", 50))
-		},
-		"commands of a long name": func(t *testing.T, b *browser) {
-			b.run(t, `document.querySelector('.kubectl[aria-label*="/longlong"]').click();`)
-		},
-		"only warnings": func(t *testing.T, b *browser) {
-			onlyWarnings(t, b)
-			b.awaitSelection(t, "?warnings=only")
-		},
-	} {
-		t.Run("narrow: "+name, func(t *testing.T) {
-			b.open(t, url)
-			show(t, b)
-			assert.LessOrEqual(t, value[int](t, b, `document.documentElement.scrollWidth`), narrow, "the page scrolls to the side")
-			assert.Empty(t, value[[]string](t, b, `Array.from(document.querySelectorAll("input, select, button, a, td, code, dialog, .object, h2, #state"))
-				.filter((e) => e.checkVisibility() && !e.matches(".skip") && (e.getBoundingClientRect().left < 0 || e.getBoundingClientRect().right > innerWidth))
-				.map((e) => e.textContent.trim() || e.name)`), "cut off")
-			for _, mode := range []string{"dark", "light"} {
-				b.prefer(t, mode)
-				assert.Empty(t, value[[]string](t, b, unreadable), mode)
-				b.picture(t, mode+".png")
-			}
-		})
-	}
-}
-
-// testTimes is about viewers in other time zones than the Collector.
+// testTimes is about a viewer in another time zone than the Collector.
 func testTimes(t *testing.T, b *browser, url string) {
+	const name = "America/St_Johns"
 	defer send(t, b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{})
-	for _, name := range []string{"Asia/Tokyo", "America/St_Johns"} {
-		t.Run(name, func(t *testing.T) {
-			zone, err := time.LoadLocation(name)
+	t.Run(name, func(t *testing.T) {
+		zone, err := time.LoadLocation(name)
+		require.NoError(t, err)
+		send(t, b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
+		b.open(t, url)
+		b.awaitUpdate(t)
+		assert.Equal(t, []string{"Times in " + name}, b.texts(t, "#zone"))
+		times := value[[][2]string](t, b, `Array.from(document.querySelectorAll("time"), (e) => [e.dateTime, e.textContent])`)
+		require.NotEmpty(t, times)
+		for _, each := range times {
+			at, err := time.Parse(time.RFC3339, each[0])
 			require.NoError(t, err)
-			send(t, b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name})
-			b.open(t, url)
-			assert.Equal(t, []string{"Times in " + name}, b.texts(t, "#zone"))
-			inZone := func() {
-				times := value[[][2]string](t, b, `Array.from(document.querySelectorAll("time:not(.minute)"), (e) => [e.dateTime, e.textContent])`)
-				require.NotEmpty(t, times)
-				for _, each := range times {
-					at, err := time.Parse(time.RFC3339, each[0])
-					require.NoError(t, err)
-					assert.Equal(t, at.In(zone).Format(time.TimeOnly), each[1])
-				}
-				assert.NotContains(t, b.texts(t, "svg title")[0], "Z", "a time of the server")
-			}
-			inZone()
-			b.run(t, `window.before = document.querySelector("#chart");`)
-			b.await(t, `!before.isConnected`)
-			inZone()
-		})
-	}
+			assert.Equal(t, at.In(zone).Format(time.TimeOnly), each[1])
+		}
+		assert.NotContains(t, b.texts(t, "svg title")[0], "Z", "a time of the server")
+		b.run(t, `filters.elements.until.value = "2026-03-01T12:00"; filters.requestSubmit();`)
+		b.await(t, `location.search === "?until=2026-03-01T15%3A30%3A00Z" && document.getElementById("state").value === "live"`)
+		assert.Equal(t, "2026-03-01T12:00", value[string](t, b, `filters.elements.until.value`))
+		assert.Contains(t, b.texts(t, "h2")[0], "0 problems go on in what is chosen")
+	})
 }
 
-// testWithoutScripts is about a browser that runs no scripts: it has the list, and a button.
+// testWithoutScripts is about a browser that runs no scripts: it has the problems, and a button.
 func testWithoutScripts(t *testing.T, b *browser, url string) {
 	disable := func(disabled bool) {
 		send(t, b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: disabled})
@@ -161,17 +108,14 @@ func testWithoutScripts(t *testing.T, b *browser, url string) {
 	disable(true)
 	defer disable(false)
 	t.Run("without scripts", func(t *testing.T) {
-		b.do(t, chromedp.Navigate(url))
-		assert.Subset(t, b.texts(t, "h3"), []string{"deployment shop", "deployment stuck"})
+		b.do(t, chromedp.Navigate(url+"?namespace=shop"))
+		assert.Equal(t, []string{"deployment checkout"}, b.texts(t, "article.current h3"))
 		assert.Equal(t, []string{"Times in UTC"}, b.texts(t, "#zone"))
-		typeName("stuck")(t, b)
-		onlyWarnings(t, b)
 		b.do(t, chromedp.Click(chromedp.CSS("#filters button")))
-		b.await(t, `location.search.includes("name=stuck") && document.readyState === "complete"`)
-		assert.Equal(t, []string{"deployment stuck"}, b.texts(t, "h3"))
-		assert.Equal(t, "on", value[string](t, b, `document.querySelector("[name=warnings]").checked ? "on" : "off"`))
-		follow("Clear filters")(t, b)
+		b.await(t, `location.search.includes("namespace=shop&") && document.readyState === "complete"`)
+		assert.Equal(t, []string{"deployment checkout"}, b.texts(t, "article.current h3"))
+		b.do(t, chromedp.Click(chromedp.CSS("#filters a")))
 		b.await(t, `location.search === "" && document.readyState === "complete"`)
-		assert.Subset(t, b.texts(t, "h3"), []string{"deployment shop", "deployment stuck"})
+		assert.Contains(t, b.texts(t, "article.current h3"), "deployment stuck")
 	})
 }

@@ -131,9 +131,3 @@ func (b *browser) texts(t *testing.T, selector string) []string {
 	t.Helper()
 	return value[[]string](t, b, fmt.Sprintf("Array.from(document.querySelectorAll(%q), (e) => e.textContent.trim().replace(/\\s+/g, ' '))", selector))
 }
-
-// awaitSelection waits until the page has everything that its address selects.
-func (b *browser) awaitSelection(t *testing.T, query string) {
-	t.Helper()
-	b.await(t, fmt.Sprintf(`location.search === %q && !document.querySelector("[aria-busy]")`, query))
-}

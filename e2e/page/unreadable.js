@@ -36,9 +36,8 @@
     const element = texts.currentNode.parentElement;
     check(texts.currentNode.data.trim(), getComputedStyle(element).color, background(element));
   }
-  for (const field of document.querySelectorAll("select, input[type=search]")) {
+  for (const field of document.querySelectorAll("select, input")) {
     check(field.name, getComputedStyle(field).color, background(field));
-    check(field.name + " (placeholder)", getComputedStyle(field, "::placeholder").color, background(field));
   }
   for (const mark of document.querySelectorAll(".mark")) {
     const style = getComputedStyle(mark, "::before");

@@ -37,23 +37,24 @@ func newAnnotation(name, color, query string) annotation {
 	}
 }
 
-// recent returns a query of the occurrences of the last two minutes: Grafana evaluates annotations
-// every minute, and the scrapes may be a minute apart.
+// recent returns a query of the occurrences since the last step or, if scrapes are further apart, since
+// the last scrapes.
 func recent(matchers ...string) string {
-	return fmt.Sprintf("sum by (%s) (increase(%s[2m])) > 0", ofAnnotation, series(matchers...))
+	return fmt.Sprintf("sum by (%s) (increase(%s[$__rate_interval])) > 0", ofAnnotation, series(matchers...))
 }
 
-// rollouts returns annotations of the times at which controllers replace or scale pods.
+// rollouts returns annotations of the times at which controllers replace or scale pods. The events of an
+// autoscaler are about itself, so that the metric does not tell its steps from a rollout.
 func rollouts(matchers ...string) annotation {
 	ofDeployments := append([]string{`k8s_event_reason=~"ScalingReplicaSet|RolloutUpdated"`}, matchers...)
 	ofOthers := append([]string{`k8s_object_kind=~"StatefulSet|DaemonSet"`, `k8s_event_reason=~"SuccessfulCreate|SuccessfulDelete"`}, matchers...)
-	return newAnnotation("Rollouts", normalColor, recent(ofDeployments...)+" or "+recent(ofOthers...))
+	return newAnnotation("Rollouts and scaling", normalColor, recent(ofDeployments...)+" or "+recent(ofOthers...))
 }
 
 // firstWarnings returns annotations of warnings with a reason that the workload did not have in the
 // hour before.
 func firstWarnings(matchers ...string) annotation {
 	ofWarnings := series(append([]string{warnings}, matchers...)...)
-	return newAnnotation("First warnings", warningColor, fmt.Sprintf("%s unless sum by (%s) (increase(%s[1h] offset 2m)) > 0",
+	return newAnnotation("First warnings", warningColor, fmt.Sprintf("%s unless sum by (%s) (increase(%s[1h] offset $__rate_interval)) > 0",
 		recent(append([]string{warnings}, matchers...)...), ofAnnotation, ofWarnings))
 }

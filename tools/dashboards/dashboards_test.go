@@ -315,11 +315,12 @@ func TestTheChartCanReplaceTheSelector(t *testing.T) {
 }
 
 // TestQueriesOfLogsSelectTheReceiver: each query of records, also of a link, selects streams by the
-// variable.
+// variable, and by the cluster and the namespace if it has them.
 func TestQueriesOfLogsSelectTheReceiver(t *testing.T) {
 	for _, d := range read(t, directory) {
 		queries := strings.Count(d.text, "k8s_event_name")
 		assert.Equal(t, queries > 0, slices.Contains(d.variables(), "selector"), d.file)
 		assert.Equal(t, queries, strings.Count(d.text, "{${selector:raw}")+strings.Count(d.text, "%7B${selector}"), d.file)
+		assert.NotRegexp(t, `(\| |%7C%20)k8s_(cluster|namespace)_name`, d.text, d.file)
 	}
 }

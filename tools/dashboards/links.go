@@ -40,10 +40,9 @@ func linksBetween(v variant, from string) (links []link) {
 			links = append(links, link{Title: to.title, Type: dashboard.DashboardLinkTypeLink, Icon: "dashboard", Url: &target, Tags: []string{}, KeepTime: true})
 		}
 	}
-	if from == receiverUID {
-		links = append(links, link{Title: "Troubleshooting", Type: dashboard.DashboardLinkTypeLink, Icon: "doc", Url: new(troubleshooting), Tags: []string{}, TargetBlank: true})
-	}
-	return links
+	return append(links, link{
+		Title: "Troubleshooting", Type: dashboard.DashboardLinkTypeLink, Icon: "doc", Url: new(troubleshooting), Tags: []string{}, TargetBlank: true,
+	})
 }
 
 // kept returns the parameters of a link that keep what two dashboards both have.

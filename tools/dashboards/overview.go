@@ -43,7 +43,7 @@ func overviewNumbers() []cell {
 			groups(during(workloadLabels, ofCluster, ofNamespaces, namespaced, warnings)), problems())},
 		{4, number("Cluster-scoped objects with warnings", "Nodes and other objects without a namespace that have a warning"+inRange, units.Short,
 			groups(during("k8s_cluster_name, k8s_object_kind, k8s_workload_name", ofCluster, clusterScoped, warnings)), problems())},
-		{4, number("New reasons", "Reasons in the time range that did not occur in the week before.", units.Short,
+		{4, number("New reasons", "Reasons in the time range that the cluster did not have in the week before. Needs the rules of the chart.", units.Short,
 			groups(newReasons(ofCluster, ofNamespaces)), problems())},
 	}
 }
@@ -91,7 +91,7 @@ func topReasons(v variant) cog.Builder[dashboard.Panel] {
 }
 
 func rowsOfNewReasons(v variant) cog.Builder[dashboard.Panel] {
-	return rows("New reasons", "Reasons in the time range that did not occur in the week before. In the first week, Prometheus has no data of a week.",
+	return rows("New reasons", "Reasons in the time range that the cluster did not have in the week before. Needs the rules of the chart, for a week.",
 		newReasons(ofCluster, ofNamespaces),
 		column{"k8s_event_type", typeColumn, nil},
 		column{"k8s_event_reason", "Reason", explore(v, "Messages with this reason", printed(records(linkRecords, linkCluster, linkReason)))})
@@ -105,7 +105,7 @@ func allWarnings(v variant) cog.Builder[dashboard.Panel] {
 	return rows("Warnings", "The 100 most frequent warnings, with the kind of the object that each is about. Click on a cell for links."+aboutAll,
 		allUnnamed(topk(100, during(workloadLabels+", k8s_object_kind, k8s_event_reason", ofCluster, ofNamespaces, namespaced, warnings))),
 		append(columns, column{"k8s_object_kind", "Object", nil}, column{"k8s_event_reason", "Reason",
-			explore(v, "Messages with this reason in this namespace", printed(records(join(linkRecords, namespaceOfRow), linkCluster, warnings, linkReason)))})...)
+			explore(v, "Messages with this reason in this namespace", printed(records(linkRecords, namespaceOfRow, linkCluster, warnings, linkReason)))})...)
 }
 
 func clusterScopedWarnings(v variant) cog.Builder[dashboard.Panel] {

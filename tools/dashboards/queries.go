@@ -2,7 +2,10 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // occurrences is the metric of events, as Prometheus names it.
 const occurrences = "k8s_event_occurrences_total"
@@ -60,23 +63,26 @@ func allUnnamed(query string) string {
 	return named(named(query, "k8s_workload_name", "All"), "k8s_workload_kind", "All")
 }
 
-// newReasons returns a query of the reasons that occurred in the time range, and not in the week
-// before. The steps of the subquery find each series, because the receiver emits a series for an hour
-// after its last change (metrics.series_ttl).
+// newReasons returns a query of the reasons that occurred in the time range, and that the chosen
+// clusters did not have in the week before. The rule that records the reasons is in the chart.
 func newReasons(matchers ...string) string {
 	const by = "k8s_event_type, k8s_event_reason"
-	return fmt.Sprintf("%s unless on (%s) present_over_time((group by (%s) (%s))[7d:30m] offset $__range)",
-		during(by, matchers...), by, by, series(matchers...))
+	return fmt.Sprintf("%s unless on (%s) present_over_time(reason_type:k8s_event_occurrences:sum{%s}[7d] offset $__range)",
+		during(by, matchers...), by, ofCluster)
 }
 
 // records returns a LogQL query of records of events. In Loki, only the labels in braces are index
-// labels.
+// labels. The cluster and the namespace are among them: other clusters and namespaces are not read.
 func records(stream string, filters ...string) string {
-	query := "{" + stream + `} | k8s_event_name!=""`
+	others := ` | k8s_event_name!=""`
 	for _, filter := range filters {
-		query += " | " + filter
+		if strings.HasPrefix(filter, "k8s_cluster_name") || strings.HasPrefix(filter, "k8s_namespace_name") {
+			stream = join(stream, filter)
+		} else {
+			others += " | " + filter
+		}
 	}
-	return query
+	return "{" + stream + "}" + others
 }
 
 // selector selects the streams of the receiver by the index label that docs/queries.md gives them. The

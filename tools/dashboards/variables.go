@@ -19,7 +19,7 @@ var (
 // where the events are stored.
 func newDashboard(v variant, uid, title, description, from string) *dashboard.DashboardBuilder {
 	d := dashboard.NewDashboardBuilder(title).Uid(uid).Description(description).Tags([]string{"kubernetes", "kube_events"}).
-		Time(from, "now").Refresh("1m").Tooltip(dashboard.DashboardCursorSyncCrosshair).Editable()
+		Time(from, "now").Refresh("5m").Tooltip(dashboard.DashboardCursorSyncCrosshair).Editable()
 	d.WithVariable(dashboard.NewDatasourceVariableBuilder("metrics").Label("Prometheus").Type("prometheus"))
 	if v.loki && uid != receiverUID {
 		d.WithVariable(dashboard.NewDatasourceVariableBuilder("logs").Label("Loki").Type("loki"))
@@ -63,7 +63,7 @@ func option(text, value string) dashboard.VariableOption {
 const ofCluster = `k8s_cluster_name=~"$cluster"`
 
 func cluster() *dashboard.QueryVariableBuilder {
-	return choices("cluster", "Cluster", "The option cluster_name of the receiver.", "k8s_cluster_name", occurrences)
+	return choices("cluster", "Cluster", "The option cluster_name of the receiver.", "k8s_cluster_name", series())
 }
 
 // reasons returns a variable for the reasons of the selected events.

@@ -54,7 +54,7 @@ func workload(v variant) layout {
 
 // recordsOfWorkload returns a LogQL query of the records of the chosen workload.
 func recordsOfWorkload(filters ...string) string {
-	return records(join(ofReceiver, ofNamespace), append([]string{ofCluster, ofKind, ofWorkloadInLogs}, filters...)...)
+	return records(ofReceiver, append([]string{ofCluster, ofNamespace, ofKind, ofWorkloadInLogs}, filters...)...)
 }
 
 func workloadNumbers(chosen []string) []cell {
@@ -80,7 +80,7 @@ func reasonsOfWorkload(v variant, chosen []string) cog.Builder[dashboard.Panel] 
 		column{"k8s_event_type", typeColumn, nil},
 		column{"k8s_event_reason", "Reason", append([]cellLink{
 			open(v, "Only this reason", workloadUID, same("namespace"), same("kind"), same("workload"), value("reason", "Reason")),
-		}, explore(v, "Messages with this reason", printed(records(join(linkRecords, `k8s_namespace_name="${namespace}"`),
+		}, explore(v, "Messages with this reason", printed(records(linkRecords, `k8s_namespace_name="${namespace}"`,
 			linkCluster, `k8s_workload_kind=~"${kind:pipe}"`, linkWorkloadLogs, linkReason)))...)},
 		column{"k8s_object_kind", "Object", nil})
 }

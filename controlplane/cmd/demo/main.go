@@ -125,7 +125,6 @@ const breakage = `KUBECONFIG=%s kubectl --namespace demo patch deployment shop -
 // perform runs the Collector and happen concurrently, until ctx or one of the two ends. Then it
 // stops the Collector before happen.
 func (s show) perform(ctx context.Context, kubeconfig string, happen func(context.Context) error) (code int, err error) {
-	say("each line is an event: when, type, reason, namespace, object ← its owners [Tilt manifest] ×count so far  message")
 	collector, err := process.Start(process.Command{
 		Path: s.collector, Args: []string{"--config", s.config},
 		Env:    []string{"KUBECONFIG=" + kubeconfig},

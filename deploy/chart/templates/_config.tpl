@@ -16,7 +16,7 @@
 {{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
 {{- if or .Values.page.enabled .Values.rollouts.enabled -}}{{- include "kube-events.extractRevision" $config -}}{{- end -}}
 {{- if not (dig "service" "pipelines" dict $config) -}}
-{{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), backend.preset, or page.enabled=true" -}}
+{{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), backend.preset, prometheus.enabled=true, or page.enabled=true" -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
@@ -81,6 +81,9 @@ receivers:
   kube_events:
     {{- with .Values.clusterName }}
     cluster_name: {{ . | quote }}
+    {{- end }}
+    {{- if ne .Values.startAt "end" }}
+    start_at: {{ .Values.startAt }}
     {{- end }}
     {{- with .Values.namespaces }}
     namespaces: {{ toJson . }}

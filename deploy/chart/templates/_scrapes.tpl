@@ -7,6 +7,8 @@
 {{- $relabelings = prepend $relabelings (dict "targetLabel" "cluster" "replacement" .) -}}
 {{- end -}}
 {{- $scrape := dict "interval" $monitor.interval -}}
+{{- with $monitor.scrapeTimeout -}}{{- $_ := set $scrape "scrapeTimeout" . -}}{{- end -}}
+{{- if $monitor.honorLabels -}}{{- $_ := set $scrape "honorLabels" true -}}{{- end -}}
 {{- with $relabelings -}}{{- $_ := set $scrape "relabelings" . -}}{{- end -}}
 {{- with $monitor.metricRelabelings -}}{{- $_ := set $scrape "metricRelabelings" . -}}{{- end -}}
 # The Collector's own metrics. By the label cluster, the rules tell one cluster from another.

@@ -80,8 +80,8 @@ var causes = []row{
 	{reason: "TaintManagerEviction", kinds: ofPods, says: says("^Marking for deletion"), change: kindEviction, text: "%o was deleted because of a taint of its node", before: soon, can: startups},
 	{reason: "ScaleDown", kinds: ofPods, says: says("deleting pod"), change: kindEviction, text: "%o was deleted because its node is scaled down", before: soon, can: startups},
 	{reason: "Preempted", kinds: ofPods, change: kindPreemption, text: "%o was preempted by %r", before: soon, can: startups},
-	{reason: "ProvisioningFailed", kinds: []string{"persistentvolumeclaim"}, change: kindVolume, text: "%o has no volume: %m", before: Horizon, can: []string{classSchedule, classMount}},
-	{reason: "FailedBinding", kinds: []string{"persistentvolumeclaim"}, change: kindVolume, text: "%o has no volume: %m", before: Horizon, can: []string{classSchedule, classMount}},
+	{reason: "ProvisioningFailed", kinds: []string{"persistentvolumeclaim"}, change: kindVolume, text: "%o has no volume: %m", before: Horizon, late: 30 * time.Second, can: []string{classSchedule, classMount}},
+	{reason: "FailedBinding", kinds: []string{"persistentvolumeclaim"}, change: kindVolume, text: "%o has no volume: %m", before: Horizon, late: 30 * time.Second, can: []string{classSchedule, classMount}},
 	{reason: "VolumeResizeFailed", kinds: []string{"persistentvolumeclaim"}, change: kindVolume, text: "%o could not be resized: %m", before: soon, can: []string{classMount}},
 	{reason: "Progressing", kinds: gitops, says: says(`(?i)\b(?:configured|created|deleted)\b`), change: kindGitOps, text: "%o: %m", before: soon, can: startups},
 	{reason: "UpgradeSucceeded", kinds: gitops, change: kindGitOps, text: "%o: %m", before: soon, can: startups},
@@ -104,6 +104,7 @@ var own = []row{
 	{says: says(`(?:HEAD|GET|Get|Head) "?https?://([^/ "]+)/.*(no such host|connection refused|i/o timeout|TLS handshake timeout)`), change: kindRegistry, can: images, text: "The registry %1 does not answer: %2"},
 	{says: says(`(toomanyrequests)`), change: kindRegistry, can: images, text: "The registry limits pulls: %1"},
 	{says: says(`pull access denied|authorization failed|unauthorized`), change: kindRegistry, can: images, text: "The registry refuses access"},
+	{says: says(`storageclass\S* "([^"]+)" not found`), change: kindVolume, can: []string{classOther}, text: "The StorageClass %1 does not exist"},
 	{says: says(`Multi-Attach error`), change: kindVolume, can: volumes, text: "The volume is still attached to another node"},
 	{says: says(`serviceaccount "([^"]+)" not found`), change: kindConfig, can: volumes, text: "The service account %1 does not exist"},
 }

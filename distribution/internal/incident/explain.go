@@ -78,6 +78,9 @@ func (v *view) begunWith(p *Problem) (others []Key) {
 func ownCauses(p *Problem) []Cause {
 	for _, f := range slices.Backward(p.facts) {
 		for i := range own {
+			if classOf(f) != p.Class {
+				break
+			}
 			if slices.Contains(own[i].can, p.Class) && own[i].says.MatchString(f.Message) {
 				c := Change{Kind: own[i].change, Text: own[i].tell(f), At: p.Onset, Key: p.Key, Object: f.Object().String(), Records: []string{f.Record}}
 				return []Cause{{Change: c, Where: "message"}}
@@ -110,7 +113,9 @@ func (v *view) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok boo
 	case isOwn:
 		cause.Where, ok = "workload", before <= c.row.before && slices.Contains(c.row.can, p.Class) && v.tookPlace(c, p)
 	case c.Key.Namespace == p.Key.Namespace && p.Key.Namespace != "", isGitOps(c):
-		cause.Where, ok = "namespace", !slices.Contains(others, c.Key) && v.canOther(c, p)
+		isVictim := c.row == nil && slices.Contains(others, c.Key)
+		cause.Where, ok = "namespace", !isVictim && v.canOther(c, p)
+		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
 	}
 	return cause, ok
 }
@@ -150,7 +155,7 @@ func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 		return before <= afterScaling && slices.Contains(startups, p.Class) && pod != nil && !began.Before(c.At.Add(-resolution))
 	case kindScaling, kindAutoscaler:
 		if c.To < c.From {
-			return before <= afterOthers && slices.Contains(runtimes, p.Class) && c.To > 0
+			return before <= afterScaling && slices.Contains(runtimes, p.Class) && c.To > 0
 		}
 		isNew := !began.Before(c.At.Add(-resolution)) || p.Class == classCreate
 		return before <= afterScaling && isNew && slices.Contains(startups, p.Class)
@@ -233,6 +238,9 @@ func isGitOps(c *Change) bool { return c.Kind == kindGitOps }
 // canOther reports whether what changed elsewhere in the namespace can have caused the problem.
 func (v *view) canOther(c *Change, p *Problem) bool {
 	before := p.Onset.Sub(c.At)
+	if c.Kind == kindRollout && before < afterScaling { // Its pods are replaced one after the other.
+		before = p.Onset.Sub(earlier(later(c.At, c.done), p.Onset))
+	}
 	switch {
 	case isGitOps(c):
 		isNamed := c.Key.Top.Name == p.Key.Top.Name || strings.Contains(c.Text, "/"+p.Key.Top.Name)

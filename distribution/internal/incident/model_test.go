@@ -51,7 +51,7 @@ func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
 func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
-	for batch := range 20 {
+	for batch := range 26 {
 		logs := plog.NewLogs()
 		for i := range 1000 {
 			rl := logs.ResourceLogs().AppendEmpty()

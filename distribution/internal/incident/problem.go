@@ -278,7 +278,8 @@ func (w *known) absorbed(all []Problem) []Problem {
 			}
 			spells := all[i].spells
 			isEffect := func(p Problem) bool {
-				return slices.Contains(effects[class], p.Class) && p.Container == all[i].Container && p.overlaps(&all[i])
+				isOfPod := slices.ContainsFunc(p.pods, func(pod string) bool { return slices.Contains(all[i].pods, pod) })
+				return slices.Contains(effects[class], p.Class) && p.Container == all[i].Container && isOfPod && p.overlaps(&all[i])
 			}
 			for _, p := range all {
 				if isEffect(p) {

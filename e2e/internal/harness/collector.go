@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,4 +143,16 @@ func Terminate(t testing.TB, p *proc.Process) {
 	if err := p.Terminate(terminationGrace); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Commit is the commit of the repository, for pages with results.
+func Commit(t testing.TB) string {
+	t.Helper()
+	command := exec.Command("git", "rev-parse", "--short=10", "HEAD")
+	command.Dir = InRepository()
+	output, err := command.Output()
+	if err != nil {
+		t.Fatal("git rev-parse: ", err)
+	}
+	return strings.TrimSpace(string(output))
 }

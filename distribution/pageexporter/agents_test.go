@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// agentOf connects an agent to a board.
+func agentOf(t *testing.T, b *board) *mcp.ClientSession {
+	t.Helper()
+	server := httptest.NewServer(newHandler(b, &Config{MCP: true}))
+	t.Cleanup(server.Close)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL + "/prefix/mcp"}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, session.Close())
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return session
+}
+
+// call returns the text of a tool's answer.
+func call(t *testing.T, agent *mcp.ClientSession, tool string, arguments map[string]any) (text string, failed bool) {
+	t.Helper()
+	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	require.NoError(t, err)
+	require.Len(t, result.Content, 1)
+	assert.Nil(t, result.StructuredContent, "an agent pays for each word once")
+	return result.Content[0].(*mcp.TextContent).Text, result.IsError
+}
+
+func TestAgentsHaveTheAnswersOfTheAPI(t *testing.T) {
+	agent := agentOf(t, boardOf(t, imageChange()...))
+	tools, err := agent.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+		assert.True(t, tool.Annotations.ReadOnlyHint)
+	}
+	assert.ElementsMatch(t, []string{"problems", "what_changed", "changes", "events"}, names)
+
+	text, failed := call(t, agent, "problems", nil)
+	require.False(t, failed)
+	var told problemsAnswer
+	require.NoError(t, json.Unmarshal([]byte(text), &told))
+	require.Len(t, told.Problems, 1)
+	assert.Equal(t, "checkout-bbb was rolled out: app:1.0 → app:1.1-typo", told.Problems[0].Causes[0].Text)
+	assert.NotEmpty(t, told.Problems[0].Causes[0].Records)
+	assert.Less(t, len(text), 2000, "a short answer")
+
+	for _, name := range []string{"checkout", "deployment/checkout", "Deployment.apps/checkout", told.Problems[0].Workload.ID} {
+		text, failed := call(t, agent, "what_changed", map[string]any{"workload": name})
+		require.False(t, failed, text)
+		assert.Contains(t, text, "app:1.0 → app:1.1-typo")
+		assert.Contains(t, text, `"changes":[{`)
+	}
+	text, _ = call(t, agent, "what_changed", map[string]any{"workload": "checkout", "time": "2026-03-01T12:04:00Z"})
+	assert.NotContains(t, text, "1.1-typo", "it is later")
+	text, _ = call(t, agent, "changes", map[string]any{"namespace": "shop", "before": "2026-03-01T12:10:00Z"})
+	assert.Contains(t, text, "app:1.0 → app:1.1-typo")
+	text, _ = call(t, agent, "changes", map[string]any{"namespace": "other"})
+	assert.Contains(t, text, `"changes":[]`)
+	text, _ = call(t, agent, "events", map[string]any{"workload": "checkout", "reason": "Started", "limit": 5})
+	assert.Equal(t, 1, strings.Count(text, `"message"`))
+}
+
+// TestAnAgentIsToldHowToAsk: an error says what to do.
+func TestAnAgentIsToldHowToAsk(t *testing.T) {
+	agent := agentOf(t, boardOf(t, append(imageChange(), happening{at: 300, object: "Pod/checkout-aaa-1", reason: "Odd", message: "m", namespace: "other"})...))
+	for want, arguments := range map[string]map[string]any{
+		`no workload with the name "nobody"`:                  {"workload": "nobody"},
+		`several workloads have the name "checkout"; use the`: {"workload": "checkout"},
+		`before is "noon": it can be a time such as`:          {"workload": "checkout", "time": "noon"},
+	} {
+		text, failed := call(t, agent, "what_changed", arguments)
+		assert.True(t, failed)
+		assert.Contains(t, text, want)
+	}
+	text, failed := call(t, agent, "what_changed", map[string]any{"workload": "checkout", "namespace": "shop"})
+	assert.False(t, failed, text)
+	text, failed = call(t, agent, "problems", map[string]any{"minutes": 7})
+	assert.True(t, failed)
+	assert.Contains(t, text, "minutes is")
+}
+
+func TestWithoutTheOptionThereAreNoTools(t *testing.T) {
+	_, url := serve(t)
+	status, _, _ := ask(t, http.MethodPost, url+"/mcp", nil)
+	assert.Equal(t, http.StatusMethodNotAllowed, status)
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func answerOf(text string) func(*view) ([]byte, error) {
+	return func(*view) ([]byte, error) { return []byte(text), nil }
+}
+
+// TestRecordsNeverWaitForViewers: what comes while an answer is computed is kept aside, within a bound, and
+// what exceeds it is counted.
+func TestRecordsNeverWaitForViewers(t *testing.T) {
+	b := boardOf(t)
+	big := happening{object: "Pod/web-aaa-1", reason: "Odd", message: strings.Repeat("x", 1<<20), warning: true}.logs(t)
+	_, err := b.look(t.Context(), "slow", filter{}, func(*view) ([]byte, error) {
+		for range 5 {
+			b.add(big) // It would wait for ever.
+		}
+		b.add(unschedulable.logs(t))
+		return nil, nil
+	})
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, b.missed.Load(), "more than 4 MiB")
+	assert.Len(t, viewOf(b).events(everything(t).at(b.clock()), 10), 0)
+	html := ""
+	_, err = b.look(t.Context(), "page", everything(t), func(v *view) ([]byte, error) {
+		body, err := v.render("content", everything(t))
+		html = string(body)
+		return body, err
+	})
+	require.NoError(t, err)
+	assert.Contains(t, html, "0/3 nodes are available", "what was kept aside is there for the next viewer")
+	assert.Contains(t, html, "2 records came while the page was busy and were dropped.")
+}
+
+func TestViewersShareAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(time.Now)
+		count := 0
+		look := func(f filter) {
+			_, err := b.look(t.Context(), "page", f, func(*view) ([]byte, error) { count++; return nil, nil })
+			require.NoError(t, err)
+		}
+		look(filter{})
+		look(filter{})
+		assert.Equal(t, 1, count)
+		look(filter{Minutes: 5})
+		assert.Equal(t, 2, count, "another filter")
+		time.Sleep(time.Second)
+		look(filter{})
+		assert.Equal(t, 2, count, "nothing has happened")
+		b.add(unschedulable.logs(t))
+		look(filter{})
+		assert.Equal(t, 3, count, "something has")
+		b.standby.Store(true)
+		look(filter{})
+		assert.Equal(t, 4, count, "it has become a standby")
+		time.Sleep(6 * time.Second)
+		look(filter{})
+		assert.Equal(t, 5, count, "the time moves on")
+		for i := range 100 {
+			look(filter{Limit: i})
+		}
+		assert.LessOrEqual(t, len(b.answers), maxAnswers)
+	})
+}
+
+func TestAClockThatIsSetBackMakesAnswersNew(t *testing.T) {
+	c := &clock{noon}
+	b := newBoard(c.now)
+	_, _ = b.look(t.Context(), "page", filter{}, answerOf("at noon"))
+	c.Time = noon.Add(-time.Hour)
+	body, err := b.look(t.Context(), "page", filter{}, answerOf("an hour before"))
+	require.NoError(t, err)
+	assert.Equal(t, "an hour before", string(body))
+}
+
+// TestAViewerWhoHasLeftComputesNothing: nobody waits for the answers of those who have left.
+func TestAViewerWhoHasLeftComputesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(time.Now)
+		left, leave := context.WithCancel(t.Context())
+		release := make(chan struct{})
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			_, _ = b.look(t.Context(), "slow", filter{}, func(*view) ([]byte, error) { <-release; return nil, nil })
+		})
+		synctest.Wait()
+		for i := range 10 {
+			waiting.Go(func() {
+				_, err := b.look(left, fmt.Sprint(i), filter{}, func(*view) ([]byte, error) { t.Error("computed"); return nil, nil })
+				assert.ErrorIs(t, err, context.Canceled)
+			})
+		}
+		leave()
+		synctest.Wait()
+		close(release)
+		waiting.Wait()
+	})
+}
+
+func TestOneRequestTooManyIsRefused(t *testing.T) {
+	b := boardOf(t)
+	leave, err := b.sit()
+	require.NoError(t, err)
+	for range maxRequests - 1 {
+		_, err := b.sit()
+		require.NoError(t, err)
+	}
+	for _, path := range []string{"/", "/content", "/api/problems"} {
+		status, body := fetch(t, b, path)
+		assert.Equal(t, 503, status)
+		assert.Contains(t, body, "too many requests")
+	}
+	leave()
+	status, _ := fetch(t, b, "/")
+	assert.Equal(t, 200, status)
+}
+
+// TestManyWriteWhileManyLook is for the race detector.
+func TestManyWriteWhileManyLook(t *testing.T) {
+	b := newBoard(time.Now)
+	var working sync.WaitGroup
+	for i := range 4 {
+		working.Go(func() {
+			for j := range 20 {
+				b.add(justNow(happening{object: fmt.Sprint("Pod/web-aaa-", i, "-", j), reason: "Odd", message: "m", warning: true}).logs(t))
+				_, err := b.look(t.Context(), fmt.Sprint(j%3), everything(t), func(v *view) ([]byte, error) { return v.render("page", everything(t)) })
+				assert.NoError(t, err)
+			}
+		})
+	}
+	working.Wait()
+	_, err := b.look(t.Context(), "end", everything(t), func(v *view) ([]byte, error) {
+		assert.Len(t, v.events(everything(t).at(v.now), 1000), 80, "none is lost")
+		return nil, nil
+	})
+	require.NoError(t, err)
+}
+
+// TestAStormOfOneNamespace: a look at what a hundred reasons a second leave in an hour takes a bounded time, and
+// memory is bounded.
+func TestAStormOfOneNamespace(t *testing.T) {
+	b := boardOf(t)
+	for i := range 40_000 {
+		b.add(happening{at: i / 100, object: fmt.Sprint("Pod/p-", i%50, "-a"), reason: fmt.Sprint("Reason", i), message: fmt.Sprint("m", i), warning: true}.logs(t))
+	}
+	assert.LessOrEqual(t, b.model.Size(), 34<<20)
+	began := time.Now()
+	assert.Less(t, len(render(t, b, "")), 1<<20)
+	t.Log("one look takes ", time.Since(began))
+}

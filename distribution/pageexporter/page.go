@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+)
+
+// The page shows at most this much at once. The page of a single workload shows more of it.
+const (
+	problemsShown  = 50
+	workloadsShown = 50
+	valuesShown    = 100
+	changesShown   = 50
+	messageShown   = 120 // characters, in the list of workloads
+)
+
+// page is the content of the page.
+type page struct {
+	head
+	Filter     filter
+	Partial    bool // records are complete for a part of the time only
+	Selects    []selection
+	Chart      chart
+	Current    []card // problems that go on
+	Over       []card
+	Workloads  []summaryRow
+	Hidden     int // workloads
+	Overlooked int // problems
+	One        *workloadPage
+}
+
+// selection is a list from which a viewer chooses a value.
+type selection struct {
+	Name, Label, Chosen string
+	Values              []string
+}
+
+// card is a problem with the filter that its links keep.
+type card struct {
+	problem
+	Filter filter
+	Chain  []incident.Object // from the workload down to the object of its message
+	Until  time.Time         // of the answer
+}
+
+// linked is a cause with the address of its records.
+type linked struct {
+	*cause
+	Address string
+}
+
+// Link returns a cause with the address of the workload, node or other object that changed.
+func (c card) Link(before *cause) linked { return linked{before, c.Filter.To(before.Workload.ID)} }
+
+// Others returns how many pods have the problem, in addition to that of the message.
+func (c card) Others() int { return len(c.Pods) - 1 }
+
+// summaryRow is a workload without a problem.
+type summaryRow struct {
+	summary
+	Filter filter
+	Newest []event
+}
+
+// workloadPage is what only the page of a single workload has.
+type workloadPage struct {
+	Workload workload
+	Filter   filter
+	Changes  []change
+	Rollouts []bar
+	Tree     *branch
+	Events   []event
+}
+
+// The page has all times in UTC. Its script shows them in the viewer's time zone.
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"clock":   func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
+	"minute":  func(t time.Time) string { return t.UTC().Format("15:04") },
+	"moment":  timeIn,
+	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
+	"between": func(from, until time.Time) string { return duration(until.Sub(from)) },
+	"before":  func(c linked) string { return before(c.SecondsBefore) },
+	"short":   short,
+	"offered": func() []int { return minutesOffered },
+}).ParseFS(files, "page.html.tmpl"))
+
+// render returns the HTML of a template.
+func (v *view) render(name string, f filter) ([]byte, error) {
+	var html bytes.Buffer
+	err := templates.ExecuteTemplate(&html, name, v.page(f))
+	return html.Bytes(), err
+}
+
+func (v *view) page(f filter) *page {
+	q := f.at(v.now)
+	p := &page{head: v.head(q), Filter: f, Selects: selections(v.model.Values(q, v.now), f), Chart: chartOf(v.model.Counts(q, v.now, bars))}
+	p.Partial = p.RecordsSince.After(p.From)
+	summaries := v.model.Workloads(q, v.now)
+	chains := map[string][]incident.Object{}
+	for _, s := range summaries {
+		for _, fact := range s.Facts {
+			chains[fact.Record] = fact.Chain
+		}
+	}
+	troubled := map[string]bool{}
+	for _, shown := range v.problems(q) {
+		troubled[shown.Workload.ID] = true
+		c := card{shown, f, chains[shown.Record], p.Until}
+		switch {
+		case len(p.Current)+len(p.Over) == problemsShown:
+			p.Overlooked++
+		case shown.Over.IsZero():
+			p.Current = append(p.Current, c)
+		default:
+			p.Over = append(p.Over, c)
+		}
+	}
+	if f.Workload != "" {
+		p.One = v.workloadPage(f, summaries)
+		return p
+	}
+	for _, s := range summaries {
+		if troubled[s.Key.ID()] {
+			continue
+		}
+		if len(p.Workloads) == workloadsShown {
+			p.Hidden++
+			continue
+		}
+		p.Workloads = append(p.Workloads, summaryRow{summaryOf(s), f, each(s.Facts[:min(3, len(s.Facts))], eventOf)})
+	}
+	return p
+}
+
+func (v *view) workloadPage(f filter, found []incident.Summary) *workloadPage {
+	if len(found) != 1 {
+		return nil
+	}
+	q := f.at(v.now)
+	changes := v.changes(q)
+	events := each(found[0].Facts[:min(maxLimit, len(found[0].Facts))], eventOf)
+	return &workloadPage{
+		Workload: workloadOf(found[0].Key), Filter: f, Changes: changes[:min(changesShown, len(changes))],
+		Rollouts: barsOf(v.rollouts(f.Workload)), Tree: treeOf(events), Events: events,
+	}
+}
+
+// selections returns the lists with the most frequent values, and the chosen ones.
+func selections(values incident.Values, f filter) (all []selection) {
+	add := func(name, label, chosen string, counted []incident.Counted) {
+		s := selection{Name: name, Label: label, Chosen: chosen}
+		for _, c := range counted[:min(valuesShown, len(counted))] {
+			if !slices.Contains(s.Values, c.Value) {
+				s.Values = append(s.Values, c.Value)
+			}
+		}
+		if chosen != "" && !slices.Contains(s.Values, chosen) {
+			s.Values = append(s.Values, chosen)
+		}
+		slices.Sort(s.Values)
+		all = append(all, s)
+	}
+	add("namespace", "Namespace", f.Namespace, values.Namespaces)
+	add("reason", "Reason", f.Reason, values.Reasons)
+	add("type", "Type", f.Type, values.Types)
+	add("manifest", "Tilt manifest", f.Manifest, values.Manifests)
+	return all
+}
+
+// short returns the beginning of a message.
+func short(message string) string {
+	if letters := []rune(message); len(letters) > messageShown {
+		return string(letters[:messageShown]) + "…"
+	}
+	return message
+}
+
+// before says how long before a problem its cause was.
+func before(seconds float64) string {
+	if seconds < 1 {
+		return "in the same second"
+	}
+	return duration(time.Duration(seconds*float64(time.Second))) + " before"
+}
+
+// duration returns a time with one unit, or two from an hour on.
+func duration(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// golden compares a text with a file in testdata.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got)
+}
+
+// render returns the content of the page with these parameters.
+func render(t testing.TB, b *board, parameters string) string {
+	t.Helper()
+	query, err := url.ParseQuery(parameters)
+	require.NoError(t, err)
+	f, err := filterFrom(query)
+	require.NoError(t, err)
+	html, err := viewOf(b).render("content", f)
+	require.NoError(t, err)
+	return string(html)
+}
+
+// texts returns the text of each element of the content, without tags.
+func texts(html, element string) (found []string) {
+	for _, match := range regexp.MustCompile(`(?s)<`+element+`[ >].*?</`+element+`>`).FindAllString(html, -1) {
+		found = append(found, strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(match, "")), " "))
+	}
+	return found
+}
+
+func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
+	b := boardOf(t, imageChange()...)
+	html, err := viewOf(b).render("page", everything(t))
+	require.NoError(t, err)
+	golden(t, "page.html", string(html))
+	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Workload.ID
+	golden(t, "workload.html", render(t, b, "workload="+id))
+}
+
+// TestAProblemIsAnswered: what goes on is first, with its scope, its message and its cause; below is what is over.
+func TestAProblemIsAnswered(t *testing.T) {
+	story := append(imageChange(),
+		happening{at: 10, object: "Pod/web-aaa-1", reason: "FailedMount", message: "secret not found", warning: true},
+		happening{at: 20, object: "Pod/web-aaa-1", reason: "Started", message: "Container started"})
+	html := render(t, boardOf(t, story...), "")
+	assert.Equal(t, []string{"1 problem goes on", "1 problem is over", "1 workload without a problem"}, texts(html, "h2"))
+	articles := texts(html, "article")
+	require.Len(t, articles, 2)
+	for _, part := range []string{
+		"deployment checkout shop", "Failed of container app, for 67 s", "1 of 1 pod of the new revision, 0 of 1 of the old one",
+		`Failed to pull image &#34;app:1.1-typo&#34;: not found`, "3 s before checkout-bbb was rolled out: app:1.0 → app:1.1-typo",
+		"record at 12:05:00", "deployment.apps/checkout → replicaset.apps/checkout-bbb → pod/checkout-bbb-1",
+	} {
+		assert.Contains(t, articles[0], part)
+	}
+	assert.Contains(t, articles[1], "FailedMount, over since 12:00:20")
+	assert.Contains(t, articles[1], "The cause is not known")
+	assert.Contains(t, html, "Records are complete from <time")
+}
+
+// TestEachRecordThatIsCitedIsOnThePageOfItsObject: a link leads to a row.
+func TestEachRecordThatIsCitedIsOnThePageOfItsObject(t *testing.T) {
+	b := boardOf(t, imageChange()...)
+	cited := regexp.MustCompile(`href="\?workload=(\w+)#(record-[^"]+)"`).FindAllStringSubmatch(render(t, b, ""), -1)
+	require.Len(t, cited, 2, "of the problem and its cause")
+	for _, link := range cited {
+		assert.Contains(t, render(t, b, "workload="+link[1]), `<tr id="`+link[2]+`"`)
+	}
+}
+
+func TestTheFilterIsWhatThePageIsAbout(t *testing.T) {
+	b := boardOf(t, imageChange()...)
+	for parameters, want := range map[string]string{
+		"":                                  "1 problem goes on",
+		"minutes=5":                         "1 problem goes on in what is chosen",
+		"reason=Failed&type=Warning":        "1 problem goes on in what is chosen",
+		"reason=FailedMount":                "0 problems go on in what is chosen",
+		"namespace=other":                   "0 problems go on in what is chosen",
+		"manifest=other":                    "0 problems go on in what is chosen",
+		"until=2026-03-01T12:04:00Z":        "0 problems go on in what is chosen",
+		"from=2026-03-01T12:04&until=":      "1 problem goes on in what is chosen",
+		"workload=wsomethingthatisnotthere": "0 problems go on in what is chosen",
+	} {
+		assert.Equal(t, want, texts(render(t, b, parameters), "h2")[0], parameters)
+	}
+	assert.Contains(t, render(t, b, "workload=wsomethingthatisnotthere"), "Nothing of this workload has happened")
+}
+
+func TestTheTimelineIsTheTreeOfTheTrace(t *testing.T) {
+	b := boardOf(t, imageChange()...)
+	v := viewOf(b)
+	id := v.problems(everything(t).at(v.now))[0].Workload.ID
+	bars := barsOf(v.rollouts(id))
+	require.Len(t, bars, 2)
+	assert.Equal(t, "pod checkout-bbb-1", bars[0].Bars[0].Name, "the newest first")
+	assert.Equal(t, "pod checkout-aaa-1", bars[1].Bars[0].Name)
+	assert.NotEmpty(t, bars[0].Marks, "a warning is a mark of each bar above it")
+	assert.NotEmpty(t, bars[0].Bars[0].Marks)
+	assert.Empty(t, bars[1].Marks)
+	for _, b := range bars {
+		assert.LessOrEqual(t, b.X+b.Width, 100.1)
+	}
+
+	many := &span{Name: "rollout deployment/web", Start: noon, End: noon}
+	for i := range podsShown + 7 {
+		many.Spans = append(many.Spans, &span{Name: fmt.Sprint("pod ", i), Error: map[bool]string{true: "Failed"}[i == podsShown+3]})
+	}
+	drawn := barsOf([]*span{many})[0]
+	assert.Equal(t, 7, drawn.Hidden)
+	assert.Equal(t, fmt.Sprint("pod ", podsShown+3), drawn.Bars[0].Name, "pods that failed first")
+}
+
+// TestWhatIsMissingIsSaid: a standby, half a story, and what there was no room for.
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	b := boardOf(t, imageChange()...)
+	v := viewOf(b)
+	v.standby, v.missed = true, 7
+	html, err := v.render("content", everything(t))
+	require.NoError(t, err)
+	limits := texts(string(html), "p")
+	assert.Contains(t, limits[0], "This replica is a standby")
+	assert.Contains(t, limits[1], "Records are complete from 12:0")
+	assert.Contains(t, limits[2], "7 records came while the page was busy")
+
+	greedy := plog.NewLogs()
+	for i := range 30_000 { // more than 32 MiB
+		h := happening{at: 300, object: fmt.Sprint("ConfigMap/c", i), reason: "Odd", message: strings.Repeat("x", 1024), namespace: "greedy"}
+		h.logs(t).ResourceLogs().MoveAndAppendTo(greedy.ResourceLogs())
+	}
+	b.add(greedy)
+	crowded := render(t, b, "")
+	assert.Regexp(t, `\d+ workloads were dropped \(the longest quiet first\)`, texts(crowded, "p")[1])
+	assert.Contains(t, texts(crowded, "h3"), "deployment checkout", "a namespace does not displace another one")
+	assert.NotContains(t, texts(render(t, b, "namespace=shop"), "p")[1], "dropped", "nothing of this one was")
+}
+
+// TestExtremeTimesAndCounts: anybody may write any time and count into an Event.
+func TestExtremeTimesAndCounts(t *testing.T) {
+	var story []happening
+	for i, year := range []int{-1, 1, 1970, 2300, 10000} {
+		at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		story = append(story, happening{at: 100, object: fmt.Sprint("Pod/odd-aaa-", i), reason: "BackOff", message: fmt.Sprint("year ", year), warning: true,
+			count: math.MaxInt64 - int64(i), change: func(_ pcommon.Map, record plog.LogRecord) {
+				if year > 1970 {
+					record.SetTimestamp(pcommon.NewTimestampFromTime(at))
+				}
+				record.Attributes().PutStr("k8s.event.start_time", at.Format(time.RFC3339))
+				record.Attributes().PutInt("k8s.event.occurrences", math.MaxInt64)
+			}})
+	}
+	b := boardOf(t, story...)
+	html := render(t, b, "")
+	assert.Contains(t, html, "odd")
+	assert.NotRegexp(t, `[ "]-\d|NaN|Inf`, strings.Join(regexp.MustCompile(`(height|width|x|y)="[^"]*"`).FindAllString(html, -1), " "))
+	for name := range answers {
+		if name != "workload" {
+			assertJSON(t, b, name)
+		}
+	}
+	for _, parameters := range []string{"from=0000-01-01T00:00:00Z", "until=9999-12-31T23:59:59Z", "from=9999-01-01T00:00:00Z", "until=0000-01-01T00:00:00Z"} {
+		assert.NotEmpty(t, texts(render(t, b, parameters), "h2"), parameters)
+	}
+}
+
+func FuzzWhatEventsSayStaysText(f *testing.F) {
+	f.Add(`<script>alert(1)</script>`)
+	f.Add(`"><img src=x onerror=alert(1)>`)
+	f.Add(`" autofocus onfocus="alert(1)`)
+	f.Add("</textarea>'\"`\u202e\x00\xff")
+	f.Fuzz(func(t *testing.T, hostile string) {
+		show := func(text string) string {
+			b := boardOf(t, happening{at: 1, object: "Pod/odd-aaa-1", reason: text, message: text, warning: true, namespace: text,
+				change: func(resource pcommon.Map, record plog.LogRecord) {
+					for _, name := range []string{"k8s.object.name", "k8s.object.kind", "k8s.container.name", "tilt.manifest", "k8s.node.name"} {
+						resource.PutStr(name, text)
+					}
+					resource.PutEmptySlice("k8s.owner.chain").AppendEmpty().SetStr("deployment.apps/" + text)
+					record.SetSeverityText(text)
+					record.Attributes().PutStr("log.record.uid", text)
+				}})
+			v := viewOf(b)
+			all := ""
+			for _, chosen := range []filter{everything(t), {Limit: 1, Minutes: 60}} {
+				if chosen.Limit == 1 {
+					chosen.Workload = v.model.Workloads(chosen.at(v.now), v.now)[0].Key.ID()
+				}
+				html, err := v.render("page", chosen)
+				require.NoError(t, err)
+				all += string(html)
+			}
+			return all
+		}
+		for quoted, becomes := range map[string]string{"<": "an element", `"`: "an attribute"} {
+			assert.Equal(t, strings.Count(show("x"), quoted), strings.Count(show("x"+hostile), quoted), becomes+" comes of it")
+		}
+	})
+}

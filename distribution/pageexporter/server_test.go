@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// serve starts the exporter as a Collector does, and returns it with its address.
+func serve(t *testing.T, change ...func(*Config)) (e *pageExporter, url string) {
+	t.Helper()
+	factory := NewFactory()
+	config := factory.CreateDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = "127.0.0.1:0"
+	for _, c := range change {
+		c(config)
+	}
+	made, err := factory.CreateLogs(t.Context(), exportertest.NewNopSettings(factory.Type()), config)
+	require.NoError(t, err)
+	require.NoError(t, made.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() {
+		assert.NoError(t, made.Shutdown(context.Background()))
+		http.DefaultClient.CloseIdleConnections()
+	})
+	e = made.(*pageExporter)
+	assert.False(t, e.Capabilities().MutatesData)
+	return e, "http://" + e.address.String()
+}
+
+// ask sends a request with headers, of which Host is one, and does not follow redirects.
+func ask(t *testing.T, method, url string, headers map[string]string) (status int, header http.Header, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	require.NoError(t, err)
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	request.Host = headers["Host"]
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, response.Header, string(read)
+}
+
+func get(t *testing.T, url string) (body string, header http.Header) {
+	t.Helper()
+	status, header, body := ask(t, http.MethodGet, url, nil)
+	require.Equal(t, http.StatusOK, status, body)
+	return body, header
+}
+
+// justNow makes an occurrence one of the last minute, and of the year of the test.
+func justNow(h happening) happening {
+	h.at = int(time.Since(noon).Seconds())
+	return h
+}
+
+var unschedulable = happening{object: "Pod/stuck-5d9f-abc", reason: "FailedScheduling", message: "0/3 nodes are available", warning: true}
+
+// TestUnderAnyPath: a proxy may remove its own prefix from the path, another may keep it.
+func TestUnderAnyPath(t *testing.T) {
+	e, url := serve(t)
+	require.NoError(t, e.ConsumeLogs(t.Context(), justNow(unschedulable).logs(t)))
+	for _, path := range []string{"/", "/events/", "/api/v1/namespaces/monitoring/services/kube-events:page/proxy/"} {
+		t.Run(path, func(t *testing.T) {
+			page, header := get(t, url+path)
+			assert.Equal(t, "text/html; charset=utf-8", header.Get("Content-Type"))
+			assert.Contains(t, page, "0/3 nodes are available")
+			assert.Empty(t, regexp.MustCompile(`(href|src|action)="/`).FindAllString(page, -1), "an address that leaves the prefix")
+			for file, contentType := range map[string]string{"page.css": "text/css", "page.js": "text/javascript", "content": "text/html", "api/problems": "application/json"} {
+				_, header := get(t, url+path+file)
+				assert.Contains(t, header.Get("Content-Type"), contentType)
+			}
+		})
+	}
+}
+
+func TestAPathWithoutTheSlashLeadsToThePage(t *testing.T) {
+	_, url := serve(t)
+	for path, want := range map[string]string{
+		"/events": "./events/", "/tools/events": "./events/", "/events?reason=BackOff": "./events/?reason=BackOff",
+		"/http:evil.example": "./http:evil.example/", "//evil.example": "./evil.example/",
+	} {
+		status, header, _ := ask(t, http.MethodGet, url+path, nil)
+		assert.Equal(t, want, header.Get("Location"), path)
+		assert.Equal(t, http.StatusTemporaryRedirect, status, path)
+	}
+}
+
+func TestABrowserGetsTheSameContentOnce(t *testing.T) {
+	_, url := serve(t)
+	_, header := get(t, url+"/content")
+	status, _, body := ask(t, http.MethodGet, url+"/content", map[string]string{"If-None-Match": header.Get("ETag")})
+	assert.Equal(t, http.StatusNotModified, status)
+	assert.Empty(t, body)
+}
+
+func TestOtherSitesCannotReadThePage(t *testing.T) {
+	_, url := serve(t, func(c *Config) { c.AllowedHosts, c.MCP = []string{"events.example.com"}, true })
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	link := func(site, mode, dest string) map[string]string {
+		return map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+	}
+	tests := map[string]struct {
+		headers map[string]string
+		allowed bool
+	}{
+		"curl":                                {nil, true},
+		"localhost":                           {map[string]string{"Host": "LocalHost:" + port}, true},
+		"an IPv6 address":                     {map[string]string{"Host": "[::1]:" + port}, true},
+		"an IPv6 address without a port":      {map[string]string{"Host": "[2001:db8::1]"}, true},
+		"all addresses":                       {map[string]string{"Host": "0.0.0.0:" + port}, true},
+		"a name that is listed":               {map[string]string{"Host": "Events.example.com"}, true},
+		"a name that points here":             {map[string]string{"Host": "evil.example:" + port}, false},
+		"a name below one that is listed":     {map[string]string{"Host": "x.events.example.com"}, false},
+		"the address bar":                     {link("none", "navigate", "document"), true},
+		"a script of the page":                {link("same-origin", "cors", "empty"), true},
+		"a link on another site":              {link("cross-site", "navigate", "document"), true},
+		"a frame of another site":             {link("cross-site", "navigate", "iframe"), false},
+		"an image on another site":            {link("cross-site", "no-cors", "image"), false},
+		"a script of another port":            {link("same-site", "cors", "empty"), false},
+		"another site in an old browser":      {map[string]string{"Origin": "https://evil.example"}, false},
+		"a file in an old browser":            {map[string]string{"Origin": "null"}, false},
+		"a script of the page in old browser": {map[string]string{"Origin": "http://127.0.0.1:" + port}, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/", "/content", "/api/problems", "/page.js"} {
+				status, header, _ := ask(t, http.MethodGet, url+path, tt.headers)
+				assert.Equal(t, map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[tt.allowed], status, path)
+				assert.Equal(t, "same-origin", header.Get("Cross-Origin-Resource-Policy"))
+				assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'")
+			}
+			status, _, _ := ask(t, http.MethodPost, url+"/mcp", tt.headers)
+			if !tt.allowed || name == "a link on another site" {
+				assert.Equal(t, http.StatusForbidden, status, "the tools for agents")
+			} else {
+				assert.NotEqual(t, http.StatusForbidden, status, "the tools for agents")
+			}
+		})
+	}
+}
+
+func TestThePageCanOnlyBeRead(t *testing.T) {
+	_, url := serve(t)
+	for _, path := range []string{"/", "/api/problems", "/mcp"} {
+		status, header, _ := ask(t, http.MethodPost, url+path, nil)
+		assert.Equal(t, http.StatusMethodNotAllowed, status)
+		assert.Equal(t, "GET, HEAD", header.Get("Allow"))
+	}
+}
+
+func TestASlowViewerIsCutOffByTheShutdown(t *testing.T) {
+	e, url := serve(t)
+	slow, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	defer func() { _ = slow.Close() }()
+	_, err = slow.Write([]byte("GET / HTTP/1.1\r\n"))
+	require.NoError(t, err)
+	get(t, url) // After that, the connection before it has been taken.
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, e.Shutdown(ended))
+	_, err = slow.Read(make([]byte, 1))
+	assert.Error(t, err)
+}
+
+func TestAnAddressThatIsTaken(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = listener.Addr().String()
+	e := newPageExporter(config, componenttest.NewNopTelemetrySettings())
+	err = e.Start(t.Context(), componenttest.NewNopHost())
+	require.ErrorContains(t, err, `endpoint: cannot listen on "`+listener.Addr().String()+`"`)
+	assert.ErrorContains(t, err, "set a free address")
+	assert.NoError(t, e.Shutdown(t.Context()), "of an exporter that did not start")
+}
+
+func TestConfig(t *testing.T) {
+	config := createDefaultConfig().(*Config)
+	require.NoError(t, config.Validate())
+	assert.Equal(t, "127.0.0.1:8090", config.Server.NetAddr.Endpoint, "reached from the same machine only")
+	assert.False(t, config.MCP)
+
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:9", "mcp": true, "allowed_hosts": []any{"a.example"}}).Unmarshal(config))
+	assert.True(t, config.MCP)
+	assert.Equal(t, []string{"a.example"}, config.AllowedHosts)
+	assert.Equal(t, "localhost:9", config.Server.NetAddr.Endpoint)
+	require.NoError(t, config.Validate())
+	err := confmap.NewFromStringMap(map[string]any{"lines": true}).Unmarshal(createDefaultConfig())
+	assert.ErrorContains(t, err, "invalid keys: lines")
+	config.AllowedHosts = []string{"https://a.example"}
+	assert.ErrorContains(t, config.Validate(), `allowed_hosts: "https://a.example" is not a host name`)
+	config.Server.NetAddr.Endpoint = ""
+	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: set the address")
+}
