@@ -91,7 +91,8 @@ func TestOutcomesThatRecordsProve(t *testing.T) {
 	}{
 		"a probe that fails while slow programs start": {slowUpdates(), second, late, "complete, 2 of 2 started, 0 failed"},
 		"an update that is paused":                     {paused(), second, late, "incomplete, 2 of 2 started, 0 failed"},
-		"a Deployment that recreates its pods":         {recreated(), second, soon, "failed, 1 of 1 started, 1 failed"},
+		"a Deployment that recreates its pods":         {recreated(), second, soon, "incomplete, 1 of 1 started, 1 failed"},
+		"a probe that fails for long":                  {recreated(), second, rollout.Options{Idle: late.Idle, Now: after("15m40s")}, "failed, 1 of 1 started, 1 failed"},
 		"a partition":                                  {partitioned(), "hash-2", late, "incomplete, 1 of 1 started, 0 failed"},
 		"trouble minutes later":                        {laterTrouble(), second, late, "complete, 2 of 2 started, 0 failed"},
 		"pods that are replaced":                       {evictedAgainAndAgain(), "replicaset.apps/shop-aaa", late, "failed, 0 of 2 started, 2 failed"},

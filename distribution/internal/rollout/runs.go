@@ -31,6 +31,8 @@ type run struct {
 	begins   bool        // the first record is one that begins a rollout
 	hasOwn   bool        // an Event above the pods shows that the rollout exists
 	replaced string      // the revision that it replaces; empty: not known, or none
+	// now and idle are those of the Options.
+	now, idle int64
 }
 
 // runs returns the rollouts of a revision, the oldest first, and its pods.
@@ -52,7 +54,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 
 func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	r := w.Revisions[e.revision]
-	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e)}
+	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano(), idle: int64(o.Idle)}
 	w.noteFormer(x)
 	for _, v := range views {
 		if v.start != 0 && h.at(e.revision, v.began) == e {
@@ -334,7 +336,7 @@ func (x *run) outcome() string {
 	switch {
 	case IsJob(x.revision) && len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
 		return Complete
-	case x.failure() != "":
+	case x.failure() != "" && !(x.until == always && x.failsOnlyProbes() && x.now < x.end+x.idle): // The programs start.
 		return Failed
 	case x.until != always:
 		return Superseded
@@ -378,7 +380,11 @@ const maxMissing = 20
 // missing returns what a rollout that is not complete waits for.
 func (x *run) missing() (all []string) {
 	for _, v := range x.initial {
-		if reason := v.missing(); reason != "" && !v.gone && len(all) < maxMissing {
+		reason := v.missing()
+		if reason == "" && v.hasFailed() {
+			reason = "Ready"
+		}
+		if reason != "" && !v.gone && len(all) < maxMissing {
 			all = append(all, v.pod.Name+": "+reason)
 		}
 	}
@@ -413,7 +419,7 @@ func (x *run) wait(o Options) time.Duration {
 		return x.longest(o)
 	case IsJob(x.revision) && outcome == Incomplete:
 		return jobWait
-	case outcome == Failed && x.failsOnlyProbes(), x.proof > x.start && x.left > 0 && outcome == Incomplete:
+	case x.failsOnlyProbes(), x.proof > x.start && x.left > 0 && outcome == Incomplete:
 		return 2 * o.Idle // It goes on, slowly.
 	}
 	return max(o.Idle, x.longest(o))
@@ -432,7 +438,7 @@ const jobWait = 24 * time.Hour
 
 // failsOnlyProbes reports whether pods can still become ready.
 func (x *run) failsOnlyProbes() bool {
-	return len(x.events.warnings()) == 0 && !slices.ContainsFunc(x.initial, func(v *view) bool {
+	return len(x.events.warnings()) == 0 && x.count((*view).hasFailed) > 0 && !slices.ContainsFunc(x.initial, func(v *view) bool {
 		return v.hasFailed() && (!v.hasStarted() || len(v.failing.without(reasonUnhealthy)) > 0)
 	})
 }
