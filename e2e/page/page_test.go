@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
@@ -65,9 +66,9 @@ func TestTheDemoInABrowser(t *testing.T) {
 		b.await(t, `Array.from(document.querySelectorAll("article.current h3"), (e) => e.textContent.trim()).includes("deployment stuck")`)
 		b.await(t, `document.getElementById("news").textContent.startsWith("New problems: ")`)
 	})
-	testHostileEvents(t, b)
 	failImage(t)
 	testProblem(t, b, url)
+	testHostileEvents(t, b)
 	testKeyboard(t, b, url)
 	testTimes(t, b, url)
 	testModes(t, b, url)
@@ -100,6 +101,9 @@ func failImage(t *testing.T) {
 	_, err := kube.AppsV1().Deployments("shop").Patch(t.Context(), "checkout", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(t, err)
 	for _, pod := range awaitPods(t, "1.1-typo", 1) {
+		if *update {
+			time.Sleep(3 * time.Second) // The pictures show a registry that takes its time.
+		}
 		event(&pod, "Normal", "Pulling", `Pulling image "example.com/checkout:1.1-typo"`)
 		event(&pod, "Warning", "Failed", `Failed to pull image "example.com/checkout:1.1-typo": example.com/checkout:1.1-typo: not found`)
 		event(&pod, "Warning", "Failed", "Error: ErrImagePull")
@@ -124,6 +128,7 @@ func testProblem(t *testing.T, b *browser, url string) {
 	t.Run("what is wrong, and what changed before", func(t *testing.T) {
 		b.open(t, url+"?namespace=shop")
 		b.await(t, `document.querySelector("article.current .causes") !== null`)
+		b.retakePictures(t, url)
 		article := b.texts(t, "article.current")[0]
 		for _, part := range []string{"deployment checkout", "Failed of container app", "1 of 1 pod of the new revision, 0 of 3 of the old one", "checkout:1.0 → checkout:1.1-typo"} {
 			assert.Contains(t, strings.ReplaceAll(article, "example.com/", ""), part)
