@@ -117,5 +117,5 @@ func serveError(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "{\"error\": %q}\n", err.Error())
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
 }

@@ -33,7 +33,7 @@ func TestRecordsNeverWaitForViewers(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, b.missed.Load(), "more than 4 MiB")
-	assert.Len(t, viewOf(b).events(everything(t).at(b.clock()), 10), 0)
+	assert.Empty(t, viewOf(b).events(everything(t).at(b.clock()), 10))
 	html := ""
 	_, err = b.look(t.Context(), "page", everything(t), func(v *view) ([]byte, error) {
 		body, err := v.render("content", everything(t))

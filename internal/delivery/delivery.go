@@ -96,6 +96,8 @@ type Deliverer struct {
 	// long reports whether RejectingLong was called since the last acceptance.
 	long                bool
 	rejections, dropped occurrences
+	// hasAccepted is whether the pipeline has ever accepted a request.
+	hasAccepted bool
 }
 
 // New returns a Deliverer that has delivered nothing yet.
@@ -206,9 +208,13 @@ func (d *Deliverer) accept(records int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.settings.Observer.Accepted(records)
-	if d.long || d.rejections.any() || d.dropped.any() {
+	switch {
+	case d.long || d.rejections.any() || d.dropped.any():
 		d.settings.Logger.Info("The pipeline accepts events again")
+	case !d.hasAccepted:
+		d.settings.Logger.Info("First records accepted by the pipeline", zap.Int("records", records))
 	}
+	d.hasAccepted = true
 	d.resetLocked()
 }
 

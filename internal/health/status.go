@@ -26,6 +26,7 @@ type Status struct {
 	mu       sync.Mutex
 	hosts    []component.Host   // one for each pipeline's instance of the receiver
 	failing  map[string]failure // by the failing part of the receiver
+	streams  int                // that wait for the first answer, or did
 	reported map[string]bool    // the missing permissions for owners that are in the log
 
 	tagsLeftOut sync.Once // the log has it
@@ -58,10 +59,11 @@ var ErrNoAnswer = errors.New("the API server has not answered yet")
 // waiting is the cause of ErrNoAnswer. The log does not have it: each start begins with it.
 const waiting = "waiting"
 
-// Waiting records that nobody knows yet whether the parts work.
+// Waiting records that nobody knows yet whether the streams work.
 func (s *Status) Waiting(parts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.streams = len(parts)
 	for _, part := range parts {
 		s.failing[part] = failure{waiting, fmt.Errorf("%s: %w", part, ErrNoAnswer)}
 	}
@@ -78,10 +80,23 @@ func (s *Status) Works(part, message string) {
 		return
 	}
 	delete(s.failing, part)
-	if message != "" && known.cause != waiting {
+	switch {
+	case message == "":
+	case known.cause != waiting:
 		s.logger.Info(message, zap.String("part", part))
+	case !s.isWaitingLocked():
+		s.logger.Info("The watch works", zap.Int("streams", s.streams))
 	}
 	s.reportLocked()
+}
+
+func (s *Status) isWaitingLocked() bool {
+	for _, f := range s.failing {
+		if f.cause == waiting {
+			return true
+		}
+	}
+	return false
 }
 
 // Failed records that a part does not work. It reports the same cause only once. The message is for

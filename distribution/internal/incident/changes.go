@@ -82,13 +82,15 @@ func (v *view) withPreemptor(r *row, f *Fact) *Fact {
 		return f
 	}
 	for key, w := range v.workloads {
-		for _, other := range w.progress[match[1]] {
-			named := *f
-			if named.Related = "the pod " + other.Object().Name; key.Namespace != f.Key.Namespace {
-				named.Related += " of the namespace " + key.Namespace
-			}
-			return &named
+		known := w.progress[match[1]]
+		if len(known) == 0 {
+			continue
 		}
+		named := *f
+		if named.Related = "the pod " + known[0].Object().Name; key.Namespace != f.Key.Namespace {
+			named.Related += " of the namespace " + key.Namespace
+		}
+		return &named
 	}
 	return f
 }

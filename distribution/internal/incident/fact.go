@@ -223,7 +223,7 @@ func (f *Fact) join(newer *Fact) (isNew bool) {
 	if newer.Count <= f.Count {
 		return false
 	}
-	first, moments := f.First, append(f.Moments, newer.Moments...)
+	first, moments := f.First, slices.Concat(f.Moments, newer.Moments)
 	if newer.First.Before(first) {
 		first = newer.First
 	}

@@ -156,7 +156,7 @@ func (q Query) admitsProblem(p *Problem, now time.Time) bool {
 	if !isIn || !q.admitsKey(p.Key, p.Key.ID) {
 		return false
 	}
-	return slices.ContainsFunc(p.facts, func(f *Fact) bool { return q.admits(f) })
+	return slices.ContainsFunc(p.facts, q.admits)
 }
 
 // view is what a Model knows at a time.
