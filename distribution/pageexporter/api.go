@@ -5,7 +5,6 @@ package pageexporter
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"path"
 	"strings"
