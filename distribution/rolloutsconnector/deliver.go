@@ -89,66 +89,49 @@ func (t *tracker) due(all bool) (keys []rollout.Key) {
 	return keys
 }
 
-// prepare returns the parts of a revision that are final, and were not delivered. It notes when to look again.
+// prepare returns the parts of a revision that are final, and were not delivered.
 func (t *tracker) prepare(key rollout.Key, w *rollout.Workload, all bool) []delivery {
 	if w == nil || w.Revisions[key.Revision] == nil {
-		t.close(key, nil)
 		return nil
 	}
-	r, now := w.Revisions[key.Revision], time.Now()
-	var final []rollout.Part
-	var next time.Time
-	for _, part := range w.Spans(key.Revision, rollout.Options{Idle: t.config.IdleTimeout, Settle: t.config.SettleTime, Now: now}) {
+	o := rollout.Options{Idle: t.config.IdleTimeout, Settle: t.config.SettleTime, Now: time.Now()}
+	r := w.Revisions[key.Revision]
+	return cut(key, r, t.final(key, r, w.Spans(key.Revision, o), all), t.settings.BuildInfo.Version)
+}
+
+// final returns the parts that are final, and notes when to look again. If no part is left, and no news came since the
+// revision was copied, it is closed.
+func (t *tracker) final(key rollout.Key, copied *rollout.Revision, parts []rollout.Part, all bool) (final []rollout.Part) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, r := t.model.Revision(key)
+	if r == nil {
+		return nil
+	}
+	now, next := time.Now(), time.Time{}
+	for _, part := range parts {
 		at := time.Unix(0, max(part.News, t.started.UnixNano())).Add(part.Wait)
 		switch {
-		case r.Sent[part.Key] || t.wasSent(key, part.Key):
+		case r.Sent[part.Key] || t.former[partOf{key, part.Key}]:
 		case all || !at.After(now):
 			final = append(final, part)
 		case next.IsZero() || at.Before(next):
 			next = at
 		}
 	}
-	if len(final) == 0 && next.IsZero() {
-		t.close(key, r)
-		return nil
-	}
-	t.lookAt(key, next, now)
-	return cut(key, r, final, t.settings.BuildInfo.Version)
-}
-
-func (t *tracker) wasSent(key rollout.Key, part string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.former[partOf{key, part}]
-}
-
-// lookAt notes when to look at a revision again: soon, if no part waits, to close it.
-func (t *tracker) lookAt(key rollout.Key, next, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if l, ok := t.open[key]; ok {
-		if l.at = next; next.IsZero() {
-			l.at = now.Add(interval)
-		}
-		t.open[key] = l
-	}
-}
-
-// close notes that nothing is left to deliver of a revision, unless it has had news since it was copied.
-func (t *tracker) close(key rollout.Key, copied *rollout.Revision) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w, r := t.model.Revision(key)
-	switch {
-	case r == nil:
-		delete(t.open, key)
-	case copied != nil && r.News == copied.News:
+	if len(final) == 0 && next.IsZero() && r.News == copied.News {
 		r.Closed = true
 		delete(t.open, key)
 		t.saved.append(w.Mark(key))
-	default:
-		t.open[key] = look{at: time.Now().Add(interval)}
+		return nil
 	}
+	if next.IsZero() {
+		next = now.Add(interval)
+	}
+	l := t.open[key]
+	l.at = next
+	t.open[key] = l
+	return final
 }
 
 // cut returns the parts in requests.
@@ -184,7 +167,10 @@ func (t *tracker) send(ctx context.Context, group []delivery) {
 	switch {
 	case err == nil:
 		t.telemetry.KubeRolloutsSpans.Add(ctx, spans, metric.WithAttributes(t.own))
-		t.accepted(ctx, group)
+		for _, d := range group {
+			t.done(d)
+			t.count(ctx, d.parts)
+		}
 	case len(group) > 1 && sending.Err() == nil:
 		for _, d := range group {
 			t.send(ctx, []delivery{d})
@@ -205,27 +191,31 @@ func (t *tracker) consume(ctx context.Context, request ptrace.Traces) error {
 	return t.traces.ConsumeTraces(ctx, request)
 }
 
-// accepted notes that parts were delivered.
-func (t *tracker) accepted(ctx context.Context, group []delivery) {
+// count counts the rollouts whose span was delivered.
+func (t *tracker) count(ctx context.Context, parts []rollout.Part) {
+	for _, part := range parts {
+		if part.Outcome != "" {
+			t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("outcome", part.Outcome)))
+		}
+	}
+}
+
+// done notes that parts were delivered, or given up.
+func (t *tracker) done(d delivery) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, d := range group {
-		w, r := t.model.Revision(d.key)
-		if r == nil {
-			continue
-		}
-		for _, part := range d.parts {
-			r.MarkSent(part.Key)
-			if part.Outcome != "" {
-				t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("outcome", part.Outcome)))
-			}
-		}
-		if l, ok := t.open[d.key]; ok {
-			l.backoff, l.rejected = 0, time.Time{}
-			t.open[d.key] = l
-		}
-		t.saved.append(w.Mark(d.key))
+	w, r := t.model.Revision(d.key)
+	if r == nil {
+		return
 	}
+	for _, part := range d.parts {
+		r.MarkSent(part.Key)
+	}
+	if l, ok := t.open[d.key]; ok {
+		l.backoff, l.rejected = 0, time.Time{}
+		t.open[d.key] = l
+	}
+	t.saved.append(w.Mark(d.key))
 }
 
 // rejected makes a rollout wait, and drops its spans after a while.
@@ -250,12 +240,5 @@ func (t *tracker) rejected(ctx context.Context, d delivery, err error) {
 func (t *tracker) drop(ctx context.Context, d delivery, spans int64, err error) {
 	t.telemetry.KubeRolloutsSpansDropped.Add(ctx, spans, metric.WithAttributes(t.own))
 	t.settings.Logger.Error("The pipeline rejected spans of a rollout; they are dropped", zap.String("revision", d.key.Revision), zap.Error(err))
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w, r := t.model.Revision(d.key); r != nil {
-		for _, part := range d.parts {
-			r.MarkSent(part.Key)
-		}
-		t.saved.append(w.Mark(d.key))
-	}
+	t.done(d)
 }

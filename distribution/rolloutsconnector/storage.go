@@ -97,25 +97,17 @@ func (s *saved) append(m *rollout.Model) {
 
 // run saves until ctx ends, and then once more.
 func (s *saved) run(ctx context.Context) {
-	if s.journal == nil {
-		return
-	}
-	backoff := interval
-	for ctx.Err() == nil {
+	for s.journal != nil && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
 		}
-		if s.save(context.WithoutCancel(ctx)) {
-			backoff = interval
-			continue
+		for backoff := interval; !s.save(context.WithoutCancel(ctx)) && ctx.Err() == nil; backoff = min(2*backoff, maxBackoff) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(backoff):
+			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(backoff):
-			s.append(&rollout.Model{})
-		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

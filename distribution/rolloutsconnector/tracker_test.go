@@ -492,7 +492,10 @@ func TestStorageThatHangs(t *testing.T) {
 			p.consume(t, of(fmt.Sprint("workload-", i), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled", "Started")))
 		}
 		assert.Equal(t, begin, time.Now())
-		assert.LessOrEqual(t, p.Logs.(*output).tracker.saved.unsaved.Size(), maxUnsaved+100_000)
+		saved := p.Logs.(*output).tracker.saved
+		saved.mu.Lock()
+		assert.LessOrEqual(t, saved.unsaved.Size(), maxUnsaved+100_000)
+		saved.mu.Unlock()
 		time.Sleep(70 * time.Second)
 		assert.Len(t, p.spans(), 4*count)
 		begin = time.Now()

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // TestTheQueriesOfThePage asks each query of docs/queries.md. PromQL is asked of both Prometheuses:
@@ -30,6 +32,37 @@ func TestTheQueriesOfThePage(t *testing.T) {
 	}
 	assert.NotZero(t, asked["promql"])
 	assert.NotZero(t, asked["logql"])
+}
+
+// TestTheQueriesOfAnIncident: the backends understand each query of docs/incident.md. The first one
+// finds the messages of the demo's Deployment shop.
+func TestTheQueriesOfAnIncident(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	for _, b := range blocks(harness.Read(t, "docs", "incident.md")) {
+		text := strings.TrimSpace(b.text)
+		var ask ask
+		switch {
+		case b.language == "promql":
+			ask = linesOf(all.pushed.series)
+		case b.language == "logql" && strings.HasPrefix(text, "{"):
+			ask = all.loki.messages
+		case b.language == "logql":
+			ask = linesOf(all.loki.series)
+		default:
+			continue
+		}
+		first := asked == 0
+		asked++
+		eventually(t, func() error {
+			lines, err := ask(text)
+			if err == nil && first && len(lines) == 0 {
+				return fmt.Errorf("no messages: %s", text)
+			}
+			return err
+		})
+	}
+	assert.Greater(t, asked, 6)
 }
 
 // ask returns a line for each series or message.

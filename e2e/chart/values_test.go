@@ -44,7 +44,7 @@ func TestWrongValues(t *testing.T) {
 		values   []string
 		expected []string
 	}{
-		"no destination":                       {nil, []string{"nothing receives the events: set otlp.endpoint", "page.enabled=true"}},
+		"no destination":                       {nil, []string{"nothing receives the events: set otlp.endpoint", "prometheus.enabled=true", "page.enabled=true"}},
 		"rollouts without a backend":           {[]string{"page.enabled=true", "rollouts.enabled=true"}, []string{"rollouts.enabled has no backend for traces", "set rollouts.endpoint"}},
 		"a time without a unit":                {[]string{endpoint, "rollouts.idleTimeout=5"}, []string{"'/rollouts/idleTimeout'"}},
 		"an unknown value":                     {[]string{endpoint, "replicaCount=3"}, []string{"'replicaCount' not allowed"}},
@@ -76,6 +76,9 @@ func TestWrongValues(t *testing.T) {
 		"a selector with double quotes":        {[]string{endpoint, `dashboards.lokiSelector=job="events"`}, []string{"'/dashboards/lokiSelector'"}},
 		"no selector":                          {[]string{endpoint, "dashboards.lokiSelector="}, []string{"'/dashboards/lokiSelector'"}},
 		"an alert that does not exist":         {[]string{endpoint, "prometheusRule.alerts.CrashLoop.enabled=false"}, []string{"'/prometheusRule/alerts'", "'CrashLoop' not allowed"}},
+		"a name that the metric cannot have":   {[]string{endpoint, "metricName=events"}, []string{"'/metricName'", "'k8s.event.occurrences'"}},
+		"a label that a rule cannot keep":      {[]string{endpoint, "prometheusRule.extraLabels={a b}"}, []string{"'/prometheusRule/extraLabels/0'"}},
+		"rules that are evaluated too seldom":  {[]string{endpoint, "prometheusRule.interval=10m"}, []string{"'/prometheusRule/interval'", "'10m'"}},
 		"a Grafana without a scheme":           {[]string{endpoint, "prometheusRule.grafanaURL=grafana.example.com"}, []string{"'/prometheusRule/grafanaURL'", "https?://"}},
 		"a claim that nothing uses":            {[]string{endpoint, "storage.existingClaim=events"}, []string{"mode=ha uses no volume", "set mode=single"}},
 		"a storage class that nothing uses":    {[]string{endpoint, "mode=stateless", "storage.storageClassName=fast"}, []string{"mode=stateless uses no volume", "set mode=single"}},
@@ -389,6 +392,14 @@ func TestAChangedConfigurationRestartsThePods(t *testing.T) {
 	assert.Equal(t, template(), template("podMonitor.enabled=true"))
 	assert.NotEqual(t, template(), template("config.receivers.kube_events.start_at=beginning"))
 	assert.NotEqual(t, template(), template("clusterName=prod-1"))
+}
+
+// TestTheRuntimeClass: no golden output has one, because the API server knows none.
+func TestTheRuntimeClass(t *testing.T) {
+	t.Parallel()
+	pod := only[appsv1.Deployment](t, render(t, "--set", endpoint, "--set", "runtimeClassName=gvisor"), "Deployment").Spec.Template.Spec
+	require.NotNil(t, pod.RuntimeClassName)
+	assert.Equal(t, "gvisor", *pod.RuntimeClassName)
 }
 
 // TestNamesAreValid: also those of long releases. A label has at most 63 characters.

@@ -42,6 +42,8 @@ type row struct {
 	chart, everyRight outcome
 }
 
+// table has the chains whose workload depends on the permissions. Below, the others: the workloads of
+// an operator whose default permissions are enough.
 func table(t *testing.T, operators []*operator) string {
 	t.Helper()
 	var text strings.Builder
@@ -49,20 +51,28 @@ func table(t *testing.T, operators []*operator) string {
 	slices.SortFunc(operators, func(a, b *operator) int {
 		return strings.Compare(strings.ToLower(a.Operator), strings.ToLower(b.Operator))
 	})
+	var same []string
 	for _, o := range operators {
 		title := o.Operator
 		if o.Integration != "" {
 			title += ": `" + o.Integration + "`"
 		}
-		for _, r := range withoutTrivial(o.rows(t)) {
-			everyRight := r.everyRight.cell()
-			if everyRight == r.chart.cell() {
-				everyRight = "="
+		var workloads []string
+		for _, r := range o.rows(t) {
+			if cell := r.chart.cell(); cell == r.everyRight.cell() {
+				if !slices.Contains(workloads, cell) {
+					workloads = append(workloads, cell)
+				}
+				continue
 			}
-			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", title, r.chain, r.chart.cell(), everyRight)
+			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", title, r.chain, r.chart.cell(), r.everyRight.cell())
 			title = ""
 		}
+		if len(workloads) > 0 {
+			same = append(same, o.Operator+" ("+strings.Join(workloads, ", ")+")")
+		}
 	}
+	text.WriteString("\nThe default permissions are enough for these workloads:\n" + strings.Join(same, ";\n") + ".\n")
 	return text.String()
 }
 
@@ -86,14 +96,6 @@ func (o *operator) rows(t *testing.T) (rows []row) {
 		}
 	}
 	return rows
-}
-
-// withoutTrivial leaves out objects without an owner, which are always their own workload, but for the
-// first row.
-func withoutTrivial(rows []row) []row {
-	return slices.DeleteFunc(rows, func(r row) bool {
-		return r != rows[0] && !strings.Contains(r.chain, " → ") && r.chart.cell() == r.everyRight.cell()
-	})
 }
 
 // cell is the kind of a record's workload, and what the metric has instead of its name.

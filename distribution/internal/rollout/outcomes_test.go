@@ -115,17 +115,17 @@ func TestPausedUpdate(t *testing.T) {
 // one in five minutes.
 func TestFailingProbe(t *testing.T) {
 	t.Parallel()
-	const complete, incomplete = "complete, 1 of 1 started, 0 failed", "failed, 1 of 1 started, 1 failed"
+	const complete, failed = "complete, 1 of 1 started, 0 failed", "failed, 1 of 1 started, 1 failed"
 	for name, c := range map[string]struct {
 		last  string // record of the probe
 		count int64
 		now   string
 		want  string
 	}{
-		"a minute after a few failures":              {"35s", 3, "1m35s", incomplete},
+		"a minute after a few failures":              {"35s", 3, "1m35s", "incomplete, 1 of 1 started, 1 failed"},
 		"three minutes after a few failures":         {"35s", 3, "3m35s", complete},
-		"before the next record that is possible":    {"3m25s", 21, "8m20s", incomplete},
-		"one of five minutes is late":                {"15m5s", 91, "20m30s", incomplete},
+		"before the next record that is possible":    {"3m25s", 21, "8m20s", failed},
+		"one of five minutes is late":                {"15m5s", 91, "20m30s", failed},
 		"eight minutes after the last of many":       {"15m5s", 91, "23m5s", complete},
 		"before the last look after the last record": {"15m5s", 91, "25m5s", complete},
 	} {

@@ -21,22 +21,22 @@ type Options struct {
 
 // view is what is known of one pod, in the order of time.
 type view struct {
-	uid       string
-	pod       *Pod
-	began     int64       // by the clocks of controllers and schedulers, if they have a record of it
-	created   int64       // 0: not known
-	start     int64       // 0: nothing shows that it started; only its end is known
-	end       int64       // of the last container's first start
-	active    int64       // until when something happened that belongs to the start, such as crashes
-	events    occurrences // without those of its end
-	phases    []phase
-	others    occurrences // warnings that belong to no phase
-	failing   occurrences // those of others that did not recover
-	limit     int64       // what happens later is no part of its start
-	available bool        // a scale-down after its start proves it
-	again     bool        // a container that ended has started so late that it can end again
-	stop      *phase      // the end of the pod; nil: it is not known to have ended
-	stopped   int64       // as began
+	uid     string
+	pod     *Pod
+	began   int64       // by the clocks of controllers and schedulers, if they have a record of it
+	created int64       // 0: not known
+	start   int64       // 0: nothing shows that it started; only its end is known
+	end     int64       // of the last container's first start
+	active  int64       // until when something happened that belongs to the start, such as crashes
+	events  occurrences // without those of its end
+	phases  []phase
+	others  occurrences // warnings that belong to no phase
+	failing occurrences // those of others that did not recover
+	limit   int64       // what happens later is no part of its start
+	settled bool        // it is proven to be available, or its Job has ended
+	again   bool        // a container that ended has started so late that it can end again
+	stop    *phase      // the end of the pod; nil: it is not known to have ended
+	stopped int64       // as began
 	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
 	// owner says how many pods it wants, only pods that it did not delete can be gone: it replaces them.
 	gone bool
@@ -82,7 +82,7 @@ func (v *view) judge(x *run, o Options) {
 	if started := v.startedAt(); started != 0 {
 		v.limit = started + int64(o.Idle)
 		if x.left == 0 && !IsJob(x.revision) { // Nothing waits for the pod any more.
-			v.available = x.proof >= started
+			v.settled = x.proof >= started
 			v.limit = max(x.proof, started+int64(min(StopWindow, o.Idle)))
 		}
 	}
@@ -190,12 +190,6 @@ func isStopping(pod *Pod) bool {
 	return killed != 0 && killed >= started
 }
 
-// makesRoom reports whether the end of the pod began less than StopWindow before: a pod that was created then can
-// have its place.
-func (v *view) makesRoom(at int64) bool {
-	return v.stopped <= at+skew && at-v.stopped <= int64(StopWindow)
-}
-
 // harmless are warnings of objects that run in spite of them. Kubelets and controllers repeat them, so no later Event
 // shows that they are over. Without a pull secret, the pull shows whether it fails.
 var harmless = map[string]bool{
@@ -220,8 +214,12 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if o.Now.UnixNano()-warning.Last <= pause {
 		return false
 	}
-	// A failure long after the start is not the one of the start.
-	return !many && warning.Last > v.limit || !v.endedBefore(warning.Last+pause)
+	// A failure long after the start is not the one of the start, and the probe of a healthy pod can fail while it ends.
+	isAnother := !many && (warning.Last > v.limit || v.stop != nil && warning.Last >= v.stop.start)
+	if !many {
+		pause /= 2 // A kubelet writes about each failure.
+	}
+	return isAnother || !v.endedBefore(warning.Last+pause)
 }
 
 // manyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.

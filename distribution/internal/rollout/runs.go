@@ -15,7 +15,6 @@ type run struct {
 	episode
 	until    int64 // when another rollout began, or this one was taken back; always: nothing did
 	end      int64 // of the first start of the last pod
-	active   int64 // until when something happened that belongs to the rollout
 	pods     []*view
 	initial  []*view // without those that a later scale-up made
 	created  int     // pods that were created in the rollout
@@ -32,6 +31,8 @@ type run struct {
 	begins   bool        // the first record is one that begins a rollout
 	hasOwn   bool        // an Event above the pods shows that the rollout exists
 	replaced string      // the revision that it replaces; empty: not known, or none
+	// now and idle are those of the Options.
+	now, idle int64
 }
 
 // runs returns the rollouts of a revision, the oldest first, and its pods.
@@ -53,7 +54,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 
 func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	r := w.Revisions[e.revision]
-	x := &run{episode: e, end: e.start, active: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e)}
+	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano(), idle: int64(o.Idle)}
 	w.noteFormer(x)
 	for _, v := range views {
 		if v.start != 0 && h.at(e.revision, v.began) == e {
@@ -61,14 +62,18 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 			x.pods = append(x.pods, v)
 		}
 	}
-	w.addInitial(x, o)
 	next := h.end(e)
-	until := min(next, x.active+int64(o.Idle))
-	x.created = countBetween(r.Names.Created, e.start-skew, until)
-	for _, step := range r.steps() {
-		if step.At >= e.start && step.At < next {
-			w.addStep(x, step, until)
+	steps := slices.DeleteFunc(r.steps(), func(s Step) bool { return s.At < e.start || s.At >= next })
+	until := x.closedBy(steps, next, o)
+	for _, v := range x.pods {
+		if len(x.initial) == 0 || v.began <= until {
+			x.initial, x.end = append(x.initial, v), max(x.end, v.end)
+			x.begins = x.begins || v.created != 0
 		}
+	}
+	x.created = countBetween(r.Names.Created, e.start-skew, until)
+	for _, step := range steps {
+		w.addStep(x, step, until)
 	}
 	for _, event := range inOrder(r.Events) {
 		switch {
@@ -80,6 +85,11 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 		}
 	}
 	x.planned = w.plan(x, until)
+	if x.jobEnded() {
+		for _, v := range x.pods {
+			v.settled = true
+		}
+	}
 	// If the revision had pods before, its start is not known.
 	x.begins = (x.begins || x.created > 0) && x.before == 0
 	return x
@@ -150,60 +160,40 @@ func (w *Workload) replicasAt(r *Revision, at int64) int {
 	return s.To
 }
 
-// createPause is how long a controller waits at most before it tries again to create a pod: the greatest delay of
-// client-go's workqueue.DefaultTypedControllerRateLimiter.
-const createPause = int64(1000 * time.Second)
-
-// addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
-// hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
-// emits warnings: this is no pause. Neither is the time before the first pod.
-func (w *Workload) addInitial(x *run, o Options) {
-	warnings := inOrder(w.Revisions[x.revision].Events).warnings()
-	for _, v := range x.pods {
-		since, pause := x.active, int64(o.Idle)
-		if failed := warnings.goOn(since, v.began, max(pause, createPause)); failed > since {
-			since, pause = failed, max(pause, createPause)
+// closedBy returns when the rollout was complete, and something else began; until: it was not. The steps are in the order
+// of time, as are the pods.
+func (x *run) closedBy(steps []Step, until int64, o Options) int64 {
+	wanted, count, started, last, isScaled := 0, 0, 0, int64(0), len(steps) > 0
+	complete := func() (at int64) {
+		switch {
+		case x.left > 0, started == 0, started < cmp.Or(wanted, count):
+			return always
+		case !isScaled: // A StatefulSet can take long between two pods.
+			return max(last, x.proof) + int64(o.Idle)
+		case x.proof >= last:
+			return x.proof
 		}
-		if v.began > since+pause && len(x.initial) > 0 && !w.replacesAt(x, v) {
-			break
-		}
-		x.initial = append(x.initial, v)
-		x.end, x.active = max(x.end, v.end), max(x.active, v.active)
-		x.begins = x.begins || v.created != 0
+		return last + int64(min(StopWindow, o.Idle))
 	}
-}
-
-// replacesAt reports whether a pod of a former revision ended less than a minute before: then a new pod is part of
-// an update, which can pause for hours. An end that comes later does not count.
-func (w *Workload) replacesAt(x *run, v *view) bool {
-	hasName := slices.ContainsFunc(x.initial, func(other *view) bool { return other.pod.Name == v.pod.Name })
-	for name, r := range w.Revisions {
-		if !w.isFormer(name, x) {
-			continue
-		}
-		for uid, pod := range r.Pods {
-			if !isStopping(pod) {
-				continue
-			}
-			// A pod of a StatefulSet can take long to end, and the next one of its name waits for that.
-			other := viewOf(uid, pod, r, w.Names)
-			hasItsName := pod.Name == v.pod.Name && !hasName && other.stopped >= x.start-skew && other.stopped <= v.began+skew
-			if hasItsName || other.makesRoom(v.began) {
+	scale := func(until int64) (closed bool) {
+		for len(steps) > 0 && steps[0].At <= until {
+			if steps[0].Up && steps[0].At > complete() {
 				return true
 			}
+			wanted, steps = steps[0].To, steps[1:]
+		}
+		return false
+	}
+	for _, v := range x.pods {
+		if scale(v.began) || v.began > complete() {
+			break
+		}
+		if count++; v.startedAt() != 0 {
+			started, last = started+1, max(last, v.end, v.began)
 		}
 	}
-	return false
-}
-
-// goOn returns until when something happened from a time on without a pause.
-func (o occurrences) goOn(from, until, pause int64) int64 {
-	for _, e := range o {
-		if e.First <= from+pause && e.Last > from {
-			from = min(e.Last, until)
-		}
-	}
-	return from
+	scale(until)
+	return min(until, complete())
 }
 
 func (x *run) addEvent(e *occurrence, next int64) {
@@ -217,7 +207,7 @@ func (w *Workload) addStep(x *run, s Step, until int64) {
 	switch {
 	case !s.Up && s.To > 0 && s.At < x.until && !w.replacesPods(x.revision, s.At):
 		x.lowered = s.To
-	case s.Up && s.At < until:
+	case s.Up && s.At <= until:
 		if x.scaled == 0 || s.From < x.before {
 			x.before = s.From
 		}
@@ -346,7 +336,7 @@ func (x *run) outcome() string {
 	switch {
 	case IsJob(x.revision) && len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
 		return Complete
-	case x.failure() != "":
+	case x.failure() != "" && !(x.until == always && x.failsOnlyProbes() && x.now < x.end+x.idle): // The programs start.
 		return Failed
 	case x.until != always:
 		return Superseded
@@ -356,6 +346,10 @@ func (x *run) outcome() string {
 
 // jobFailures are the reasons for which a Job fails.
 var jobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}
+
+func (x *run) jobEnded() bool {
+	return IsJob(x.revision) && len(x.events.with(slices.Concat(jobFailures, []string{reasonCompleted})...)) > 0
+}
 
 // failure returns why the rollout fails if it is not complete; empty: nothing fails.
 func (x *run) failure() string {
@@ -386,7 +380,11 @@ const maxMissing = 20
 // missing returns what a rollout that is not complete waits for.
 func (x *run) missing() (all []string) {
 	for _, v := range x.initial {
-		if reason := v.missing(); reason != "" && !v.gone && len(all) < maxMissing {
+		reason := v.missing()
+		if reason == "" && v.hasFailed() {
+			reason = "Ready"
+		}
+		if reason != "" && !v.gone && len(all) < maxMissing {
 			all = append(all, v.pod.Name+": "+reason)
 		}
 	}
@@ -414,15 +412,14 @@ func plural(count int, noun string) string {
 
 // wait returns how long the rollout waits for news before it is delivered, as it is.
 func (x *run) wait(o Options) time.Duration {
-	hasEnded := IsJob(x.revision) && x.events.with(jobFailures...) != nil
 	switch outcome := x.outcome(); {
-	case outcome == Superseded, x.until != always, hasEnded, IsJob(x.revision) && outcome == Complete:
+	case x.until != always, x.jobEnded():
 		return o.Settle
 	case outcome == Complete:
 		return x.longest(o)
 	case IsJob(x.revision) && outcome == Incomplete:
 		return jobWait
-	case outcome == Failed && x.failsOnlyProbes(), x.proof > x.start && x.left > 0 && outcome == Incomplete:
+	case x.failsOnlyProbes(), x.proof > x.start && x.left > 0 && outcome == Incomplete:
 		return 2 * o.Idle // It goes on, slowly.
 	}
 	return max(o.Idle, x.longest(o))
@@ -441,7 +438,7 @@ const jobWait = 24 * time.Hour
 
 // failsOnlyProbes reports whether pods can still become ready.
 func (x *run) failsOnlyProbes() bool {
-	return len(x.events.warnings()) == 0 && !slices.ContainsFunc(x.initial, func(v *view) bool {
+	return len(x.events.warnings()) == 0 && x.count((*view).hasFailed) > 0 && !slices.ContainsFunc(x.initial, func(v *view) bool {
 		return v.hasFailed() && (!v.hasStarted() || len(v.failing.without(reasonUnhealthy)) > 0)
 	})
 }
@@ -449,7 +446,7 @@ func (x *run) failsOnlyProbes() bool {
 // wait returns how long a pod waits for news before it is delivered, as it is.
 func (v *view) wait(o Options) time.Duration {
 	switch {
-	case v.stop != nil, v.available && v.isHealthy():
+	case v.stop != nil, v.settled:
 		return o.Settle
 	case v.isHealthy() && !v.hasRestarted(): // A container that ended once can end again.
 		return max(o.Settle, min(StopWindow, o.Idle))

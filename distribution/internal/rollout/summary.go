@@ -67,20 +67,18 @@ func (w *Workload) summary(x *run, o Options) Rollout {
 	if s.Outcome == Complete {
 		s.Available = max(x.end, s.Available)
 	}
-	begun := slices.ContainsFunc(w.activations(), func(e episode) bool { return e.revision == s.Replaced })
-	s.Reason = s.reason(x, begun, o)
+	s.Reason = s.reason(x, o, w.Revisions[x.revision].isScaledDownBefore(x.start))
 	return s
 }
 
-// reason returns why the revision was rolled out; empty: no record shows it. That it had pods before is a rollback only
-// if the record with which the replaced one begun is known: else the records begin in the middle of an update. The first one has nothing to scale down:
-// that is known when a program had time to become ready.
-func (s *Rollout) reason(x *run, begun bool, o Options) string {
+// reason returns why the revision was rolled out; empty: no record shows it. The first one has nothing to scale down:
+// that is known when a program had time to become ready. A revision returns if it was scaled down before.
+func (s *Rollout) reason(x *run, o Options, returns bool) string {
 	hadTime := s.Outcome == Complete && o.Now.UnixNano() > x.end+int64(StopWindow)
 	switch {
 	case IsJob(x.revision):
 		return ""
-	case x.activation != "", s.Replaced != "" && x.before > 0 && begun:
+	case x.activation != "", s.Replaced != "" && returns:
 		return Rollback
 	case s.Replaced != "" && len(s.Images) > 0 && maps.Equal(s.Images, s.Former):
 		return Restart
