@@ -68,6 +68,7 @@ func TestTheDemoInABrowser(t *testing.T) {
 	})
 	failImage(t)
 	testProblem(t, b, url)
+	b.open(t, url)
 	testHostileEvents(t, b)
 	testKeyboard(t, b, url)
 	testTimes(t, b, url)
