@@ -336,7 +336,9 @@ func (x *run) outcome() string {
 	switch {
 	case IsJob(x.revision) && len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
 		return Complete
-	case x.failure() != "" && !(x.until == always && x.failsOnlyProbes() && x.now < x.end+x.idle): // The programs start.
+	case x.until == always && x.failsOnlyProbes() && x.now < x.end+x.idle: // The programs start.
+		return Incomplete
+	case x.failure() != "":
 		return Failed
 	case x.until != always:
 		return Superseded
