@@ -51,7 +51,7 @@ func (v *view) explain(p *Problem) {
 	}
 	p.Unknown = "not known: no record shows a change that can have caused it"
 	if since := v.model.Since(v.now); p.Onset.Before(since.Add(time.Minute)) {
-		p.Unknown = "not known: it began before " + since.UTC().Format("15:04:05") + ", from when on records are complete"
+		p.Unknown = "not known: it began before the time from which records are complete"
 	}
 	p.LastChange = v.lastChange(p)
 }
