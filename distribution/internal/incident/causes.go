@@ -74,7 +74,7 @@ var causes = []row{
 	{reason: "InstanceTerminating", kinds: machines, change: kindNode, text: "%o: its instance was terminated", before: soon, can: places, moves: true},
 	{reason: "DisruptionTerminating", kinds: machines, change: kindNode, text: "Karpenter disrupted %o: %m", before: soon, can: places, moves: true},
 	{reason: "FailedDraining", kinds: machines, change: kindNode, text: "%o could not be drained: %m", before: soon, can: places},
-	{reason: "ScaleDown", kinds: ofNodes, change: kindNode, text: "The cluster autoscaler removed %o", before: soon, can: places, moves: true},
+	{reason: "ScaleDown", kinds: ofNodes, change: kindNode, text: "the cluster autoscaler removed %o", before: soon, can: places, moves: true},
 	{reason: "Evicted", kinds: ofPods, change: kindEviction, text: "%o was evicted: %m", before: soon, can: startups},
 	{reason: "EvictedByVPA", kinds: ofPods, change: kindEviction, text: "%o was evicted by the VerticalPodAutoscaler", before: soon, can: startups},
 	{reason: "TaintManagerEviction", kinds: ofPods, says: says("^Marking for deletion"), change: kindEviction, text: "%o was deleted because of a taint of its node", before: soon, can: startups},
@@ -93,20 +93,20 @@ var causes = []row{
 
 // own are causes that the message of the problem itself names.
 var own = []row{
-	{says: says(`exceeded quota: ([^,]+)`), change: kindQuota, can: creations, text: "The quota %1 is used up"},
-	{says: says(`failed calling webhook "([^"]+)"`), change: kindWebhook, can: creations, text: "The webhook %1 does not answer"},
-	{says: says(`admission webhook "([^"]+)" denied`), change: kindWebhook, can: creations, text: "The webhook %1 refuses it"},
-	{says: says(`violates PodSecurity "([^"]+)"`), change: kindWebhook, can: creations, text: "The Pod Security level %1 refuses it"},
-	{says: says(`(?i)(configmap "[^"]+" not found)`), change: kindConfig, can: volumes, text: "The %1"},
-	{says: says(`(?i)(secret "[^"]+" not found)`), change: kindConfig, can: volumes, text: "The %1"},
-	{says: says(`(?i)(persistentvolumeclaim "[^"]+" not found)`), change: kindVolume, can: volumes, text: "The %1"},
-	{says: says(`https?://([^/ "]+)/\S*: (\d{3} [A-Z][A-Za-z ]+)`), change: kindRegistry, can: images, text: "The registry %1 answers %2"},
-	{says: says(`(?:HEAD|GET|Get|Head) "?https?://([^/ "]+)/.*(no such host|connection refused|i/o timeout|TLS handshake timeout)`), change: kindRegistry, can: images, text: "The registry %1 does not answer: %2"},
-	{says: says(`(toomanyrequests)`), change: kindRegistry, can: images, text: "The registry limits pulls: %1"},
-	{says: says(`pull access denied|authorization failed|unauthorized`), change: kindRegistry, can: images, text: "The registry refuses access"},
-	{says: says(`storageclass\S* "([^"]+)" not found`), change: kindVolume, can: []string{classOther}, text: "The StorageClass %1 does not exist"},
-	{says: says(`Multi-Attach error`), change: kindVolume, can: volumes, text: "The volume is still attached to another node"},
-	{says: says(`serviceaccount "([^"]+)" not found`), change: kindConfig, can: volumes, text: "The service account %1 does not exist"},
+	{says: says(`exceeded quota: ([^,]+)`), change: kindQuota, can: creations, text: "the quota %1 is used up"},
+	{says: says(`failed calling webhook "([^"]+)"`), change: kindWebhook, can: creations, text: "the webhook %1 does not answer"},
+	{says: says(`admission webhook "([^"]+)" denied`), change: kindWebhook, can: creations, text: "the webhook %1 refuses it"},
+	{says: says(`violates PodSecurity "([^"]+)"`), change: kindWebhook, can: creations, text: "the Pod Security level %1 refuses it"},
+	{says: says(`(?i)(configmap "[^"]+" not found)`), change: kindConfig, can: volumes, text: "the %1"},
+	{says: says(`(?i)(secret "[^"]+" not found)`), change: kindConfig, can: volumes, text: "the %1"},
+	{says: says(`(?i)(persistentvolumeclaim "[^"]+" not found)`), change: kindVolume, can: volumes, text: "the %1"},
+	{says: says(`https?://([^/ "]+)/\S*: (\d{3} [A-Z][A-Za-z ]+)`), change: kindRegistry, can: images, text: "the registry %1 answers %2"},
+	{says: says(`(?:HEAD|GET|Get|Head) "?https?://([^/ "]+)/.*(no such host|connection refused|i/o timeout|TLS handshake timeout)`), change: kindRegistry, can: images, text: "the registry %1 does not answer: %2"},
+	{says: says(`(toomanyrequests)`), change: kindRegistry, can: images, text: "the registry limits pulls: %1"},
+	{says: says(`pull access denied|authorization failed|unauthorized`), change: kindRegistry, can: images, text: "the registry refuses access"},
+	{says: says(`storageclass\S* "([^"]+)" not found`), change: kindVolume, can: []string{classOther}, text: "the StorageClass %1 does not exist"},
+	{says: says(`Multi-Attach error`), change: kindVolume, can: volumes, text: "the volume is still attached to another node"},
+	{says: says(`serviceaccount "([^"]+)" not found`), change: kindConfig, can: volumes, text: "the service account %1 does not exist"},
 }
 
 // rowOf returns what an Event shows; nil: nothing.

@@ -139,7 +139,7 @@ func (w *known) deletions() (all []Change) {
 			continue
 		}
 		all = append(all, Change{
-			Kind: kindDeletion, Text: "The pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, Object: "pod/" + pod.Name,
+			Kind: kindDeletion, Text: "the pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, Object: "pod/" + pod.Name,
 			Records: []string{killed.Record}, revision: pod.Revision, pod: uid, node: pod.Node,
 		})
 	}
@@ -153,7 +153,7 @@ func creation(f *Fact) (c Change, ok bool) {
 		return c, false
 	}
 	return Change{
-		Kind: kindPod, Text: "The pod " + name + " was created", At: f.Last, Key: f.Key, Object: "pod/" + name, Records: []string{f.Record},
+		Kind: kindPod, Text: "the pod " + name + " was created", At: f.Last, Key: f.Key, Object: "pod/" + name, Records: []string{f.Record},
 		revision: f.Revision,
 	}, true
 }
@@ -202,7 +202,7 @@ func (w *known) doneAt(r rollout.Rollout) (done time.Time) {
 // wantedBy returns how many pods the steps of a rollout made; other if no scaling says so.
 func (w *known) wantedBy(r rollout.Rollout, other int) (wanted int) {
 	for _, s := range w.scaled {
-		if s.Revision == r.Revision && s.Up && s.fact.Last.UnixNano() >= r.Start-int64(resolution) && w.isStep(s) {
+		if s.Revision == r.Revision && s.Up && s.at.UnixNano() >= r.Start-int64(resolution) && w.isStep(s) {
 			wanted = max(wanted, s.To)
 		}
 	}
@@ -299,25 +299,50 @@ func nameOf(revision string) string {
 type scaled struct {
 	rollout.Scaling
 	fact *Fact
+	at   time.Time
 }
 
-// scalings returns those of a workload's revisions that are no steps of rollouts.
+// scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts that were taken back
+// while the former revision still had pods: nothing scales that up from zero.
 func (v *view) scalings(w *known) (all []Change) {
 	for _, s := range w.scaled {
-		if s.From < 0 || w.isStep(s) {
+		if s.From < 0 || s.at.After(v.now) {
 			continue
 		}
-		for _, m := range s.fact.Moments {
-			if m.At.After(v.now) {
-				continue
-			}
-			all = append(all, v.scaledBy(Change{
-				Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: m.At, Key: w.key,
-				Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.Record}, revision: s.Revision,
-			}))
+		c := Change{
+			Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key,
+			Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.Record}, revision: s.Revision,
+		}
+		switch {
+		case w.isTakenBack(s):
+			c.Kind, c.Text = kindRollout, "the rollout of "+nameOf(s.Revision)+" was taken back"
+			all = append(all, c)
+		case !w.isStep(s):
+			all = append(all, v.scaledBy(c))
 		}
 	}
 	return all
+}
+
+// isTakenBack reports whether the newest revision was scaled to zero, and no other one was rolled out instead.
+func (w *known) isTakenBack(s scaled) bool {
+	newest := w.newestRollout(s.at)
+	if s.To != 0 || newest == nil || newest.Revision != s.Revision || newest.Replaced == "" {
+		return false
+	}
+	for _, r := range w.rolled {
+		if at := timeAt(r.Start); at.After(s.at.Add(-resolution)) && at.Sub(s.at) <= nextStep && r.Revision != s.Revision {
+			return false
+		}
+	}
+	for _, other := range w.lastScalings(s) {
+		if other.Revision != s.Revision && other.To > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(w.pods)), func(pod *rollout.PodState) bool {
+		return pod.Revision == newest.Replaced && pod.Stopped == 0
+	})
 }
 
 // nextStep is how long after the last pod of another revision was scaled down the next step of a rollout can come.
@@ -326,36 +351,42 @@ const nextStep = 10 * time.Second
 // isStep reports whether a scaling belongs to a rollout: it began one, or another revision of the same object has pods,
 // or had some right before.
 func (w *known) isStep(s scaled) bool {
-	at, current := s.fact.Last, ""
+	current := ""
 	for _, r := range w.rolled {
 		began := timeAt(r.Start)
-		if r.Record != "" && r.Record == s.fact.Record || r.Revision == s.Revision && s.From == 0 && at.Sub(began).Abs() <= resolution {
+		if r.Revision == s.Revision && s.From == 0 && s.at.Sub(began).Abs() <= resolution {
 			return true
 		}
-		if !began.After(at.Add(resolution)) && w.isOf(r.Revision, s.fact.Object()) {
+		if !began.After(s.at.Add(resolution)) && w.isOf(r.Revision, s.fact.Object()) {
 			current = r.Revision
 		}
 	}
 	if !s.Up && current != "" && current != s.Revision {
 		return true
 	}
-	last := w.lastScalings(s.fact)
+	last := w.lastScalings(s)
 	for _, other := range last {
-		if other.Revision != s.Revision && (other.To > 0 || at.Sub(other.fact.Last) <= nextStep) {
+		if other.Revision != s.Revision && (other.To > 0 || s.at.Sub(other.at) <= nextStep) {
 			return true
 		}
 	}
 	return w.hadPods(s, last)
 }
 
-// hadPods reports whether a later scaling shows that another revision had pods, of which there is no record before: it
-// is older than the model.
+// hadPods reports whether the next scaling of another revision shows that it had pods, of which there is no record
+// before: it is older than the model.
 func (w *known) hadPods(s scaled, last map[string]scaled) bool {
-	return slices.ContainsFunc(w.scaled, func(other scaled) bool {
+	seen := map[string]bool{}
+	for _, other := range w.scaled {
 		_, isKnown := last[other.Revision]
-		isLater := other.fact.Last.After(s.fact.Last) && other.fact.Object() == s.fact.Object()
-		return isLater && !isKnown && other.Revision != s.Revision && other.From > 0
-	})
+		if !other.at.After(s.at) || isKnown || seen[other.Revision] || other.fact.Object() != s.fact.Object() {
+			continue
+		}
+		if seen[other.Revision] = true; other.Revision != s.Revision && other.From > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // isOf reports whether an object scaled the revision.
@@ -364,16 +395,16 @@ func (w *known) isOf(revision string, by Object) bool {
 	return i >= 0 && w.scaled[i].fact.Object() == by
 }
 
-// lastScalings returns the last scalings of the revisions of an object until a record, by revision.
-func (w *known) lastScalings(until *Fact) map[string]scaled {
+// lastScalings returns the last scalings of the revisions of an object until one of them, by revision.
+func (w *known) lastScalings(until scaled) map[string]scaled {
 	last := map[string]scaled{}
 	for _, s := range w.scaled {
-		if s.fact.Last.After(until.Last) {
+		if s.at.After(until.at) {
 			break
 		}
 		before, isKnown := last[s.Revision]
-		isSame := isKnown && before.fact.Last.Equal(s.fact.Last) // Then the one that goes further is the last one.
-		if s.fact.Object() == until.Object() && (!isSame || s.Up == (s.To > before.To)) {
+		isSame := isKnown && before.at.Equal(s.at) // Then the one that goes further is the last one.
+		if s.fact.Object() == until.fact.Object() && (!isSame || s.Up == (s.To > before.To)) {
 			last[s.Revision] = s
 		}
 	}

@@ -35,7 +35,7 @@ func (v *view) explain(p *Problem) {
 		if n == maxBegun {
 			number = "at least " + number
 		}
-		p.Scope = append(p.Scope, fmt.Sprintf("%s began within %d s", number, int(sameTime.Seconds())))
+		p.Scope = append(p.Scope, fmt.Sprintf("%s began to fail within %d s", number, int(sameTime.Seconds())))
 	}
 	p.Causes = ownCauses(p)
 	for _, w := range slices.Concat(v.everywhere, v.in[space{p.Key.Cluster, p.Key.Namespace}]) {
@@ -139,7 +139,7 @@ func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 	isOfRevision := len(p.Revisions) == 0 || len(p.Revisions) == 1 && p.Revisions[0] == c.revision
 	switch c.Kind {
 	case kindRollout:
-		if rollout.IsJob(c.revision) || !isOfRevision || before > afterRollout+began.Sub(c.At) || p.Onset.Sub(began) > afterRollout {
+		if c.To == 0 && c.From > 0 || rollout.IsJob(c.revision) || !isOfRevision || before > afterRollout+began.Sub(c.At) || p.Onset.Sub(began) > afterRollout {
 			return false
 		}
 		after, most := p.Onset.Sub(c.done), afterDone
@@ -147,7 +147,7 @@ func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 			most = afterFirst
 		}
 		isLate := after > most || began.After(c.done) && !began.Equal(p.Onset)
-		return c.done.IsZero() || !isLate && (others < 2 || after <= 0)
+		return c.done.IsZero() || !isLate && (others < 2 || after <= afterFirst)
 	case kindPod:
 		hasRun := pod != nil && !w.firstStart(pod.UID).IsZero() && p.Onset.Sub(w.firstStart(pod.UID)) > afterFirst
 		return before <= afterScaling && !hasRun && pod != nil && pod.Name == nameOf(c.Object) && slices.Contains(startups, p.Class)

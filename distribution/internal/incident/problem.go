@@ -42,8 +42,8 @@ var classes = map[string]string{
 	"NodeNotReady": classNode, "FailedGetExternalMetric": classScale, "FailedGetPodsMetric": classScale, "FailedGetObjectMetric": classScale,
 }
 
-// transient are warnings of controllers that repeat what has failed at once.
-var transient = []string{"FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices", "FailedToCreateEndpoint"}
+// transient are warnings of controllers that repeat what has failed at once, and of kubelets that start.
+var transient = []string{"CgroupV1", "InvalidDiskCapacity", "CheckLimitsForResolvConf", "FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices", "FailedToCreateEndpoint"}
 
 // broken are states of a node that are a problem, although their Events are no warnings.
 var broken = []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"}
@@ -222,7 +222,7 @@ func (m *Model) know(w *workload, now time.Time) *known {
 		k.index(f)
 	}
 	slices.SortFunc(k.scaled, func(a, b scaled) int {
-		return cmp.Or(a.fact.Last.Compare(b.fact.Last), cmp.Compare(a.fact.Record, b.fact.Record))
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.Record, b.fact.Record))
 	})
 	return k
 }
@@ -235,7 +235,9 @@ func (w *known) index(f *Fact) {
 	switch f.Reason {
 	case rollout.ReasonScaled:
 		if s, ok := rollout.ScalingOf(f.Message); ok {
-			w.scaled = append(w.scaled, scaled{s, f})
+			for _, m := range f.Moments { // An Event that repeats is a scaling each time.
+				w.scaled = append(w.scaled, scaled{s, f, m.At})
+			}
 		}
 	case "SuccessfulRescale":
 		w.rescaled = append(w.rescaled, f)
@@ -377,7 +379,7 @@ func (p *Problem) affect(s *spell, pod *rollout.PodState) {
 
 const (
 	maxRecords = 20  // of an answer
-	maxText    = 100 // bytes of a message in an answer
+	maxText    = 240 // bytes of a message in an answer
 )
 
 // tell chooses the message that says most: the newest one that names a cause.

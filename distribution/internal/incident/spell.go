@@ -217,6 +217,9 @@ func (s *spell) wasHarmless() bool {
 // at first: three times the longest pause between its reports show that it is over.
 func (s *spell) quiet() time.Duration {
 	most := quietOf(s.class)
+	if s.class == classNode && !hasEnd(s.fact.Reason) {
+		most = usualQuiet
+	}
 	isKill := func(o occurrence) bool { return o.Kind == rollout.KindRestarted } // Its container has to fail again.
 	if s.class != classProbe || len(s.occurrences) > 20 || slices.ContainsFunc(s.occurrences, isKill) {
 		return most
@@ -226,6 +229,11 @@ func (s *spell) quiet() time.Duration {
 		pause = max(pause, s.occurrences[i].at.Sub(s.occurrences[i-1].at))
 	}
 	return min(most, max(probeQuiet, 3*pause))
+}
+
+// hasEnd reports whether another Event ends the state of a node.
+func hasEnd(reason string) bool {
+	return slices.ContainsFunc(causes, func(r row) bool { return r.reason == reason && r.end != "" })
 }
 
 // recoveries are the Events that show that a problem is over.

@@ -230,11 +230,21 @@ func (s *story) answer(line string) string {
 			q.Reason = value
 		case "namespace":
 			q.Namespace = value
+		case "changes":
+			return describeChanges(s.model, q, now)
 		default:
-			require.Fail(s.t, "a query has last, reason and namespace", part)
+			require.Fail(s.t, "a query has last, reason, namespace and changes", part)
 		}
 	}
 	return describe(s.model, q, now)
+}
+
+func describeChanges(m *incident.Model, q incident.Query, now time.Time) string {
+	var b strings.Builder
+	for _, c := range m.Changes(q, now) {
+		fmt.Fprintf(&b, "  %s %s: %s\n", clock(c.At, began), c.Kind, c.Text)
+	}
+	return b.String()
 }
 
 func describe(m *incident.Model, q incident.Query, now time.Time) string {
