@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ type chosen struct {
 }
 
 type whatChanged struct {
-	Workload  string `json:"workload" jsonschema:"name, kind/name or id of a workload"`
+	Workload  string `json:"workload" jsonschema:"name, kind/name or id of a workload, or of a pod or another object that it owns"`
 	Time      string `json:"time,omitempty" jsonschema:"what changed before this time, such as 2026-01-02T15:04:05Z; default: now"`
 	Namespace string `json:"namespace,omitempty" jsonschema:"of the workload, if several have its name"`
 }
@@ -44,7 +45,7 @@ type changesBefore struct {
 
 type eventsLike struct {
 	chosen
-	Workload string `json:"workload,omitempty" jsonschema:"name, kind/name or id of a workload"`
+	Workload string `json:"workload,omitempty" jsonschema:"name, kind/name or id of a workload, or of a pod or another object that it owns"`
 	Reason   string `json:"reason,omitempty"`
 	Type     string `json:"type,omitempty" jsonschema:"Warning or Normal"`
 	From     string `json:"from,omitempty" jsonschema:"a time such as 2026-01-02T15:04:05Z, instead of minutes"`
@@ -129,22 +130,31 @@ func filterOf(arguments any) (filter, error) {
 	return filterFrom(query)
 }
 
-// resolve returns the id of a workload with this name, kind/name or id.
+// resolve returns the id of a workload with this name, kind/name or id; else that of the workload that owns such an
+// object, such as a pod. The error is errNoWorkload, or names several.
 func (v *view) resolve(namespace, name string) (id string, err error) {
 	if name == "" {
 		return "", nil
 	}
-	var found []workload
+	isNamed := func(o incident.Object) bool {
+		return strings.EqualFold(name, o.Name) || strings.EqualFold(name, o.String()) || strings.EqualFold(name, o.Kind+"/"+o.Name)
+	}
+	var found, owners []workload
 	for _, s := range v.model.Workloads(incident.Query{}, v.now) {
-		k := s.Key
-		isNamed := name == k.ID() || strings.EqualFold(name, k.Top.Name) || strings.EqualFold(name, k.Top.String()) || strings.EqualFold(name, k.Top.Kind+"/"+k.Top.Name)
-		if isNamed && (namespace == "" || namespace == k.Namespace || k.Namespace == "") {
+		if k := s.Key; namespace != "" && namespace != k.Namespace && k.Namespace != "" {
+			continue
+		} else if name == k.ID() || isNamed(k.Top) {
 			found = append(found, workloadOf(k))
+		} else if slices.ContainsFunc(s.Facts, func(f *incident.Fact) bool { return isNamed(f.Object()) }) {
+			owners = append(owners, workloadOf(k))
 		}
+	}
+	if len(found) == 0 {
+		found = owners
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("no workload with the name %.100q has an event in the last hour", name)
+		return "", fmt.Errorf("no workload with the name %.100q, nor an object of one, has an event in the last hour: %w", name, errNoWorkload)
 	case 1:
 		return found[0].ID, nil
 	}

@@ -63,8 +63,11 @@ var answers = map[string]func(*view, filter) (any, error){
 	},
 }
 
-// errNoWorkload is the answer about a workload without an event in the chosen time.
-var errNoWorkload = errors.New("there is no workload with this id in what is chosen: api/workloads lists them")
+var (
+	// errNoWorkload is the answer about a workload without an event in the chosen time.
+	errNoWorkload = errors.New("there is no such workload in what is chosen: api/workloads lists them")
+	errNoAnswer   = errors.New("there are api/problems, api/changes, api/workloads, api/workloads/ID and api/events")
+)
 
 // workload returns everything about a workload.
 func (v *view) workload(f filter, s incident.Summary) workloadAnswer {
@@ -96,6 +99,10 @@ func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name, id stri
 		f.Workload = id
 	}
 	h.serve(w, r, "application/json", name, f, func(v *view) ([]byte, error) {
+		f := f
+		if f.Workload, err = v.resolve(f.Namespace, f.Workload); err != nil {
+			return nil, err
+		}
 		answer, err := answers[name](v, f)
 		if err != nil {
 			return nil, err
@@ -108,7 +115,7 @@ func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name, id stri
 func serveError(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	switch {
-	case errors.Is(err, errNoWorkload):
+	case errors.Is(err, errNoWorkload), errors.Is(err, errNoAnswer):
 		status = http.StatusNotFound
 	case errors.Is(err, errBusy):
 		status = http.StatusServiceUnavailable

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strings"
 )
 
 //go:embed page.css page.js page.html.tmpl
@@ -42,7 +43,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	_, name := path.Split(r.URL.Path)
+	dir, name := path.Split(r.URL.Path)
 	if h.agents != nil && name == "mcp" {
 		h.agents.ServeHTTP(w, r)
 		return
@@ -57,6 +58,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case strings.HasSuffix(dir, "/api/"):
+		serveError(w, errNoAnswer)
 	case slices.Contains(assets, name):
 		http.ServeFileFS(w, r, files, name) //nolint:gosec // The name is one of the assets.
 	case name == "":
