@@ -44,6 +44,7 @@ type Problem struct {
 
 	facts  []*Fact
 	spells []*spell
+	before []*spell // of the same problem earlier
 	pods   []string // UIDs
 }
 

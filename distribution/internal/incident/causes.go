@@ -64,7 +64,7 @@ var causes = []row{
 	{reason: "Rebooted", kinds: ofNodes, change: kindNode, text: "%o was rebooted", before: soon, can: []string{classCrash, classProbe, classStart, classMount}},
 	{reason: "EvictionThresholdMet", kinds: ofNodes, change: kindNode, text: "%o: %m", before: soon, can: []string{classEviction, classImage}, moves: true},
 	{reason: "SystemOOM", kinds: ofNodes, change: kindNode, text: "%o ran out of memory: %m", before: soon, can: []string{classCrash, classProbe}},
-	{reason: "OOMKilling", kinds: ofNodes, change: kindNode, text: "%o ran out of memory: %m", before: soon, can: []string{classCrash, classProbe}},
+	{reason: "OOMKilling", kinds: ofNodes, change: kindNode, text: "%o: %m", before: statusUpdate, can: []string{classCrash, classProbe}},
 	{reason: "RemovingNode", kinds: ofNodes, change: kindNode, text: "%o was removed", before: soon, can: places, moves: true},
 	{reason: "DeletingNode", kinds: ofNodes, change: kindNode, text: "%o was deleted by the cloud provider", before: soon, can: places, moves: true},
 	{reason: "Shutdown", kinds: ofNodes, change: kindNode, text: "%o was shut down", before: soon, can: []string{classEviction, classSchedule, classProbe}, moves: true},

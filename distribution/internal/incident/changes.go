@@ -326,7 +326,7 @@ func (v *view) scalings(w *known) (all []Change) {
 
 // isTakenBack reports whether the newest revision was scaled to zero, and no other one was rolled out instead.
 func (w *known) isTakenBack(s scaled) bool {
-	newest := w.newestRollout(s.at)
+	newest := w.newestRollout(s.at, Object{})
 	if s.To != 0 || newest == nil || newest.Revision != s.Revision || newest.Replaced == "" {
 		return false
 	}

@@ -136,7 +136,7 @@ func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 		began = earlier(began, timeAt(pod.Began))
 	}
 	before := p.Onset.Sub(c.At)
-	isOfRevision := len(p.Revisions) == 0 || len(p.Revisions) == 1 && p.Revisions[0] == c.revision
+	isOfRevision := len(p.Revisions) == 0 || slices.Contains(p.Revisions, c.revision) && !w.wasThereBefore(p, c)
 	switch c.Kind {
 	case kindRollout:
 		if c.To == 0 && c.From > 0 || rollout.IsJob(c.revision) || !isOfRevision || before > afterRollout+began.Sub(c.At) || p.Onset.Sub(began) > afterRollout {
@@ -161,6 +161,15 @@ func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 		return before <= afterScaling && isNew && slices.Contains(startups, p.Class)
 	}
 	return false
+}
+
+// wasThereBefore reports whether pods that are older than a rollout have the problem, or had it before.
+func (w *known) wasThereBefore(p *Problem, c *Change) bool {
+	return slices.ContainsFunc(slices.Concat(p.spells, p.before), func(s *spell) bool {
+		pod := w.pods[s.fact.Pod]
+		isOther := s.fact.Revision != c.revision && s.fact.Revision != ""
+		return isOther && (s.onset().Before(c.At) || pod != nil && pod.Began != 0 && timeAt(pod.Began).Before(c.At.Add(-resolution)))
+	})
 }
 
 // canNode reports whether the change of a node can have caused the problem of pods on it, or of pods that took the
@@ -349,7 +358,7 @@ func (w *known) scopeOfRevisions(p *Problem) string {
 			affected[pod.Revision]++
 		}
 	}
-	newest := w.newestRollout(p.Last)
+	newest := w.newestRollout(p.Last, p.spells[0].fact.part())
 	if newest == nil || newest.Replaced == "" || rollout.IsJob(newest.Revision) {
 		if len(p.Revisions) != 1 || rollout.IsJob(p.Revisions[0]) {
 			return ""
@@ -362,7 +371,7 @@ func (w *known) scopeOfRevisions(p *Problem) string {
 	isNew, isOld := affected[newest.Revision], affected[newest.Replaced]
 	switch {
 	case isNew > 0 && isOld > 0:
-		return "pods of both revisions, so not the rollout"
+		return "pods of both revisions, so not the rollout of " + nameOf(newest.Revision)
 	case isNew > 0 && total[newest.Replaced] > 0:
 		return fmt.Sprintf("%s of the new revision, 0 of %d of the old one", share(isNew, total[newest.Revision]), total[newest.Replaced])
 	case isNew > 0:
@@ -373,10 +382,10 @@ func (w *known) scopeOfRevisions(p *Problem) string {
 	return ""
 }
 
-// newestRollout returns the last rollout that began until a time.
-func (w *known) newestRollout(until time.Time) *rollout.Rollout {
+// newestRollout returns the last rollout that began until a time, of a part of the workload; zero: of all.
+func (w *known) newestRollout(until time.Time, part Object) *rollout.Rollout {
 	for i := range slices.Backward(w.rolled) {
-		if r := &w.rolled[i]; !timeAt(r.Start).After(until) {
+		if r := &w.rolled[i]; !timeAt(r.Start).After(until) && (part == Object{} || w.isOf(r.Revision, part)) {
 			return r
 		}
 	}

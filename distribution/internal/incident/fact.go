@@ -233,11 +233,31 @@ func (f *Fact) join(newer *Fact) (isNew bool) {
 	if last.After(f.Last) {
 		f.Last = last
 	}
-	if len(f.Moments) > maxMoments { // The two oldest become one, at the older time.
-		f.Moments[1] = Moment{f.Moments[0].At, f.Moments[0].N + f.Moments[1].N}
-		f.Moments = slices.Delete(f.Moments, 0, 1)
+	if len(f.Moments) > maxMoments {
+		f.Moments = withoutNearest(f.Moments)
 	}
 	return true
+}
+
+// withoutNearest joins the two moments with the shortest time between them, so that no pause appears that was none.
+func withoutNearest(moments []Moment) []Moment {
+	nearest := 1
+	for i := 2; i < len(moments); i++ {
+		if moments[i].At.Sub(moments[i-1].At) < moments[nearest].At.Sub(moments[nearest-1].At) {
+			nearest = i
+		}
+	}
+	moments[nearest-1].N += moments[nearest].N
+	return slices.Delete(moments, nearest, nearest+1)
+}
+
+// part returns the object below the workload that rolls out by itself, of a custom resource that owns several; zero:
+// there is none.
+func (f *Fact) part() (part Object) {
+	if len(f.Chain) > 2 && slices.Contains([]string{"deployment.apps", "statefulset.apps", "daemonset.apps"}, f.Chain[1].GroupKind()) {
+		return f.Chain[1]
+	}
+	return part
 }
 
 // size is about how many bytes the fact takes in memory.

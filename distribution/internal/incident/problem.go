@@ -45,6 +45,9 @@ var classes = map[string]string{
 // transient are warnings of controllers that repeat what has failed at once, and of kubelets that start.
 var transient = []string{"CgroupV1", "InvalidDiskCapacity", "CheckLimitsForResolvConf", "FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices", "FailedToCreateEndpoint"}
 
+// ofContainers are classes of pods only.
+var ofContainers = []string{classImage, classStart, classMount, classCrash, classProbe}
+
 // broken are states of a node that are a problem, although their Events are no warnings.
 var broken = []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"}
 
@@ -61,6 +64,8 @@ func classOf(f *Fact) string {
 		return ""
 	case isNode:
 		return classNode
+	case f.Pod == "" && slices.Contains(ofContainers, classes[f.Kind]):
+		return classOther // Others use such reasons, too: a Certificate has Failed.
 	}
 	return cmp.Or(classes[f.Kind], classOther)
 }
@@ -68,13 +73,14 @@ func classOf(f *Fact) string {
 // quiets are how long an Event of a class is not repeated before the problem counts as over. A kubelet
 // writes one at least every 5 minutes, a ReplicaSet's controller after up to 1000 s.
 var quiets = map[string]time.Duration{
-	classCreate: 17 * time.Minute, classCrash: 10 * time.Minute, classSchedule: 10 * time.Minute, classJob: Horizon, classNode: Horizon,
+	classCreate: 17 * time.Minute, classCrash: 10 * time.Minute, classJob: Horizon, classNode: Horizon, classOther: 17 * time.Minute,
+	classSchedule: 35 * time.Minute, // A scheduler writes a series of events.k8s.io each 30 minutes (client-go, tools/events).
 }
 
 const (
 	usualQuiet = 6 * time.Minute
-	// probeQuiet is the least for a probe, which a kubelet reports each time at first.
-	probeQuiet = time.Minute
+	// probeQuiet is the least for a probe, which a kubelet reports each time at first: periods of two minutes exist.
+	probeQuiet = 150 * time.Second
 	// startTime is how long a probe may fail after the start of a container.
 	startTime = time.Minute
 	// endTime is how long warnings of a pod that ends may come.
@@ -103,7 +109,9 @@ func (s *spell) onset() time.Time { return s.occurrences[0].at }
 func (s *spell) last() time.Time  { return s.occurrences[len(s.occurrences)-1].at }
 
 // name identifies the problem that spells of several pods are.
-func (s *spell) name() string { return strings.Join([]string{s.class, s.reason, s.container}, "\n") }
+func (s *spell) name() string {
+	return strings.Join([]string{s.class, s.reason, s.container, s.fact.part().String()}, "\n")
+}
 
 // Problems returns the problems that go on, the newest first, and then those that are over, the newest first.
 func (m *Model) Problems(q Query, now time.Time) []Problem {
@@ -121,6 +129,7 @@ func (m *Model) Problems(q Query, now time.Time) []Problem {
 	}
 	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
 	slices.SortFunc(all, compareProblems)
+	spread(all)
 	for i := range all {
 		if i < maxExplained {
 			v.explain(&all[i])
@@ -129,6 +138,27 @@ func (m *Model) Problems(q Query, now time.Time) []Problem {
 		}
 	}
 	return all
+}
+
+// mostOfNamespace is how many problems of a namespace come before those of others, so that one tenant does not displace
+// what others look for.
+const mostOfNamespace = 10
+
+// spread puts the problems of a namespace that are too many behind all others.
+func spread(all []Problem) {
+	ranks, counts := map[*spell]bool{}, map[space]int{}
+	for i := range all {
+		in := space{all[i].Key.Cluster, all[i].Key.Namespace}
+		counts[in]++
+		ranks[all[i].spells[0]] = counts[in] > mostOfNamespace
+	}
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		x, y := ranks[a.spells[0]], ranks[b.spells[0]]
+		if x == y {
+			return 0
+		}
+		return map[bool]int{false: -1, true: 1}[x]
+	})
 }
 
 // maxExplained bounds the problems of an answer that are explained, so that no answer takes long.
@@ -152,7 +182,7 @@ func compareProblems(a, b Problem) int {
 // admitsProblem reports whether something of the problem is in what the Query chooses.
 func (q Query) admitsProblem(p *Problem, now time.Time) bool {
 	from, until := q.window(now)
-	isIn := !p.Last.Before(from) && !p.Onset.After(until)
+	isIn := (p.Over.IsZero() || !later(p.Last, p.Over).Before(from)) && !p.Onset.After(until)
 	if !isIn || !q.admitsKey(p.Key, p.Key.ID) {
 		return false
 	}
@@ -182,6 +212,7 @@ type known struct {
 	scaled   []scaled           // the oldest first
 	rescaled []*Fact            // what autoscalers set
 	deleted  map[string]bool    // the names of pods that their controller deleted
+	events   map[string]int64   // how many Events there are about a pod
 	problems []Problem
 	changes  []Change
 }
@@ -205,7 +236,7 @@ func (m *Model) look(now time.Time) *view {
 }
 
 func (m *Model) know(w *workload, now time.Time) *known {
-	k := &known{workload: w, now: now, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, progress: map[string][]*Fact{}, deleted: map[string]bool{}}
+	k := &known{workload: w, now: now, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, progress: map[string][]*Fact{}, deleted: map[string]bool{}, events: map[string]int64{}}
 	for _, r := range m.rolled(w) {
 		for _, pod := range r.PodStates(options(now)) {
 			k.pods[pod.UID] = &pod
@@ -229,6 +260,9 @@ func (m *Model) know(w *workload, now time.Time) *known {
 
 // index notes what answers ask for often.
 func (w *known) index(f *Fact) {
+	if f.Pod != "" {
+		w.events[f.Pod] += f.Count
+	}
 	if !f.IsWarning() || rowOf(f) != nil {
 		w.progress[f.subject()] = append(w.progress[f.subject()], f)
 	}
@@ -293,7 +327,7 @@ func (w *known) absorbed(all []Problem) []Problem {
 				all = slices.DeleteFunc(all, isEffect)
 				at := slices.IndexFunc(all, func(p Problem) bool { return p.Class == cause.Class && p.Container == cause.Container })
 				all[at] = w.problemOf(class, spells)
-				all[at].Earlier = cause.Earlier
+				all[at].Earlier, all[at].before = cause.Earlier, cause.before
 				i = at
 			}
 		}
@@ -323,8 +357,13 @@ func (w *known) newestProblem(spells []*spell) Problem {
 		}
 	}
 	p := w.problemOf(spells[0].class, groups[len(groups)-1])
-	for _, earlierOnes := range slices.Backward(groups[:len(groups)-1]) {
-		p.Earlier = append(p.Earlier, earlierOnes[0].onset())
+	for _, before := range slices.Backward(groups[:len(groups)-1]) {
+		p.Earlier = append(p.Earlier, before[0].onset())
+		p.before = append(p.before, before...)
+	}
+	hadOther := func(s *spell) bool { return s.fact.Revision != "" && !slices.Contains(p.Revisions, s.fact.Revision) }
+	if slices.ContainsFunc(p.before, hadOther) {
+		p.Scope = append(p.Scope, "an earlier revision had it, too")
 	}
 	return p
 }
@@ -341,9 +380,7 @@ func (w *known) problemOf(class string, spells []*spell) Problem {
 		if !goesOn && s.over.After(p.Over) {
 			p.Over, p.Because = s.over, s.because
 		}
-		if s.over.IsZero() || !goesOn {
-			p.affect(s, w.pods[s.fact.Pod])
-		}
+		p.affect(s, w.pods[s.fact.Pod])
 	}
 	slices.SortStableFunc(shown, func(a, b occurrence) int { return a.at.Compare(b.at) })
 	for _, o := range shown {

@@ -4,8 +4,8 @@ package incident
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
@@ -80,17 +80,24 @@ func inSecond(at, other time.Time) time.Time {
 	return at
 }
 
-// withoutProbesOfStarts leaves out that a probe fails while a container starts, unless it goes on.
+// withoutProbesOfStarts leaves out that a probe fails while a container starts, unless it goes on, or kills.
 func (w *known) withoutProbesOfStarts(class string, occurrences []occurrence) []occurrence {
-	if class != classProbe || slices.ContainsFunc(occurrences, func(o occurrence) bool { return o.Kind == rollout.KindRestarted }) {
+	if class != classProbe {
 		return occurrences
 	}
+	isKill := func(o occurrence) bool { return o.Kind == rollout.KindRestarted }
+	slices.SortFunc(occurrences, func(a, b occurrence) int { return a.at.Compare(b.at) })
 	goesOn := map[time.Time]bool{} // by the start
-	for _, o := range occurrences {
+	for i, o := range occurrences {
 		started := w.startedBefore(o)
-		goesOn[started] = goesOn[started] || o.at.Sub(started) >= startTime
+		isLate := o.at.Sub(started) >= startTime || isKill(o)
+		isNext := i > 0 && o.at.Sub(occurrences[i-1].at) <= startTime && w.startedBefore(occurrences[i-1]).Equal(started)
+		goesOn[started] = goesOn[started] || isLate && isNext && occurrences[i-1].at.Sub(started) < startTime
 	}
-	return slices.DeleteFunc(occurrences, func(o occurrence) bool { return !goesOn[w.startedBefore(o)] })
+	return slices.DeleteFunc(occurrences, func(o occurrence) bool {
+		started := w.startedBefore(o)
+		return o.at.Sub(started) < startTime && !goesOn[started] && !isKill(o)
+	})
 }
 
 // startedBefore returns when the container of a probe started last, or when its pod began; zero: not known.
@@ -193,7 +200,10 @@ func (w *known) overAt(s *spell, now time.Time) (over time.Time, because string)
 	if at, text := w.recovery(s, now); !at.IsZero() {
 		return at, text
 	}
-	if quiet := s.quiet(); now.Sub(s.last()) > quiet {
+	if at := w.passed(s, now); !at.IsZero() {
+		return at, "the pod went on to start"
+	}
+	if quiet := w.quietOf(s); now.Sub(s.last()) > quiet {
 		return s.last(), "nothing has repeated it for " + inWords(quiet)
 	}
 	return over, ""
@@ -213,15 +223,18 @@ func (s *spell) wasHarmless() bool {
 	return s.class == classProbe && !s.over.IsZero() && count < leastFailures
 }
 
-// quiet returns how long nothing may repeat the spell before it is over. A probe that fails is reported each time
+// manyEvents is near the 25 Events that a kubelet writes about a pod at once. Then it writes one in five minutes.
+const manyEvents = 20
+
+// quietOf returns how long nothing may repeat the spell before it is over. A probe that fails is reported each time
 // at first: three times the longest pause between its reports show that it is over.
-func (s *spell) quiet() time.Duration {
+func (w *known) quietOf(s *spell) time.Duration {
 	most := quietOf(s.class)
 	if s.class == classNode && !hasEnd(s.fact.Reason) {
 		most = usualQuiet
 	}
 	isKill := func(o occurrence) bool { return o.Kind == rollout.KindRestarted } // Its container has to fail again.
-	if s.class != classProbe || len(s.occurrences) > 20 || slices.ContainsFunc(s.occurrences, isKill) {
+	if s.class != classProbe || w.events[s.fact.Pod] > manyEvents || slices.ContainsFunc(s.occurrences, isKill) {
 		return most
 	}
 	pause := time.Duration(0)
@@ -229,6 +242,19 @@ func (s *spell) quiet() time.Duration {
 		pause = max(pause, s.occurrences[i].at.Sub(s.occurrences[i-1].at))
 	}
 	return min(most, max(probeQuiet, 3*pause))
+}
+
+// passed returns when a container of the pod started after an init container had failed; zero: none has.
+func (w *known) passed(s *spell, now time.Time) (at time.Time) {
+	if !s.fact.Init {
+		return at
+	}
+	for _, f := range w.progress[s.fact.Pod] {
+		if f.Reason == reasonStarted && !f.Init && !f.First.Before(s.last()) && !f.First.After(now) {
+			return f.First
+		}
+	}
+	return at
 }
 
 // hasEnd reports whether another Event ends the state of a node.
@@ -246,7 +272,6 @@ var recoveries = map[string]struct {
 	classMount:    {[]string{"Pulling", "Pulled", "Created", reasonStarted}, "the pod went on to start"},
 	classSchedule: {[]string{"Scheduled"}, "the pod was scheduled"},
 	classCreate:   {[]string{"SuccessfulCreate"}, "a pod was created"},
-	classJob:      {[]string{"Completed"}, "the Job completed"},
 	classScale:    {[]string{"SuccessfulRescale"}, "the autoscaler set a size"},
 }
 
@@ -264,7 +289,7 @@ func (w *known) recovery(s *spell, now time.Time) (at time.Time, text string) {
 	case classProbe:
 		return w.availableAfter(s, now), "its pods became available"
 	case classNode:
-		return w.endOfState(s, now), "the node recovered"
+		return w.endOfState(s, now), "the node recovered, or it is gone"
 	case classCrash:
 		if now.Sub(s.last()) <= quietOf(classCrash) {
 			return at, ""
@@ -272,6 +297,10 @@ func (w *known) recovery(s *spell, now time.Time) (at time.Time, text string) {
 		text = "the container has run since"
 	case classEviction:
 		return w.startAfter(s.last(), now), "another pod has started"
+	case classJob: // The next run of a CronJob has another name.
+		return w.firstAfter(s.last(), now, func(f *Fact) bool { return f.Reason == "Completed" }), "a Job has completed"
+	case classOther:
+		return w.firstAfter(s.last(), now, func(f *Fact) bool { return f.subject() == s.fact.subject() && isSuccess(f) }), "it succeeded"
 	}
 	r := recoveries[s.class]
 	if s.class == classCrash {
@@ -312,12 +341,17 @@ func (w *known) endOfState(s *spell, now time.Time) (at time.Time) {
 	} else if pod := w.pods[s.fact.Pod]; pod != nil {
 		name = pod.Node
 	}
+	for _, f := range w.progress[s.fact.Pod] { // It is deleted from the node.
+		if r := rowOf(f); s.fact.Pod != "" && r != nil && r.change == kindEviction && !f.Last.Before(s.last()) && !f.Last.After(now) {
+			return f.Last
+		}
+	}
 	node := w.view.node(w.key.Cluster, name)
 	if i < 0 || node == nil {
 		return at
 	}
 	for _, f := range node.progress["node/"+name] {
-		if f.Reason == causes[i].end && !f.Last.Before(s.last()) && !f.Last.After(now) {
+		if (f.Reason == causes[i].end || f.Reason == "RemovingNode" || f.Reason == "DeletingNode") && !f.Last.Before(s.last()) && !f.Last.After(now) {
 			return f.Last
 		}
 	}
@@ -326,14 +360,25 @@ func (w *known) endOfState(s *spell, now time.Time) (at time.Time) {
 
 // startAfter returns when a container of the workload started after a time.
 func (w *known) startAfter(least, now time.Time) (at time.Time) {
-	for _, facts := range maps.All(w.progress) {
+	return w.firstAfter(least, now, func(f *Fact) bool { return f.Reason == reasonStarted && f.Last.Equal(f.First) })
+}
+
+// firstAfter returns when one of some Events that are no warnings occurred first after a time; zero: none did.
+func (w *known) firstAfter(least, now time.Time, is func(*Fact) bool) (at time.Time) {
+	for _, facts := range w.progress {
 		for _, f := range facts {
-			if f.Reason == reasonStarted && !f.First.Before(least) && !f.First.After(now) && (at.IsZero() || f.First.Before(at)) {
-				at = f.First
+			if !f.IsWarning() && f.Last.After(least) && !f.Last.After(now) && is(f) && (at.IsZero() || f.Last.Before(at)) {
+				at = f.Last
 			}
 		}
 	}
 	return at
+}
+
+// isSuccess reports whether a controller says that it has done its work.
+func isSuccess(f *Fact) bool {
+	text := strings.ToLower(f.Reason + " " + f.Message)
+	return strings.Contains(text, "succe") && f.Pod == ""
 }
 
 func timeAt(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }
