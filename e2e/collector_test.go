@@ -107,7 +107,9 @@ func TestTheBuiltCollector(t *testing.T) {
 	assert.Equal(t, "shop", started[0].text("tilt.manifest"))
 	assert.Equal(t, string(fe.GetUID()), started[0].text("k8s.workload.uid"))
 	assert.Equal(t, "k8s.event", started[0].log.EventName())
-	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Started") }, "one readable line an event")
+	for _, line := range []string{"The watch works", "First records accepted by the pipeline"} {
+		eventually(t, func() bool { return strings.Contains(col.Output.String(), line) }, "%q in the log", line)
+	}
 
 	eventually(t, func() bool {
 		found := scrape(t, col.metrics).Series("k8s_event_occurrences_total", "k8s_event_reason", "Started", "k8s_namespace_name", ns,

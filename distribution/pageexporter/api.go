@@ -43,13 +43,13 @@ type (
 // answers are those of the API by their names.
 var answers = map[string]func(*view, filter) (any, error){
 	"problems": func(v *view, f filter) (any, error) {
-		return problemsAnswer{v.head(f.at(v.now)), v.problems(f.at(v.now))}, nil
+		return problemsAnswer{v.head(f.at(v.now)), newest(v.problems(f.at(v.now)), f.Limit)}, nil
 	},
 	"changes": func(v *view, f filter) (any, error) {
-		return changesAnswer{v.head(f.at(v.now)), v.changes(f.at(v.now))}, nil
+		return changesAnswer{v.head(f.at(v.now)), newest(v.changes(f.at(v.now)), f.Limit)}, nil
 	},
 	"workloads": func(v *view, f filter) (any, error) {
-		return workloadsAnswer{v.head(f.at(v.now)), each(v.model.Workloads(f.at(v.now), v.now), summaryOf)}, nil
+		return workloadsAnswer{v.head(f.at(v.now)), each(newest(v.model.Workloads(f.at(v.now), v.now), f.Limit), summaryOf)}, nil
 	},
 	"events": func(v *view, f filter) (any, error) {
 		return eventsAnswer{v.head(f.at(v.now)), v.events(f.at(v.now), f.Limit)}, nil
@@ -72,8 +72,13 @@ var (
 // workload returns everything about a workload.
 func (v *view) workload(f filter, s incident.Summary) workloadAnswer {
 	q := f.at(v.now)
-	return workloadAnswer{v.head(q), summaryOf(s), v.problems(q), v.changes(q), v.rollouts(f.Workload), v.events(q, f.Limit)}
+	return workloadAnswer{
+		v.head(q), summaryOf(s), newest(v.problems(q), f.Limit), newest(v.changes(q), f.Limit), v.rollouts(f.Workload), v.events(q, f.Limit),
+	}
 }
+
+// newest returns the first ones of an answer.
+func newest[T any](all []T, limit int) []T { return all[:min(limit, len(all))] }
 
 // apiOf returns the name of an answer, and the id of a workload if the path has one. As the page, the API is
 // under every prefix.

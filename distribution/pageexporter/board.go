@@ -18,6 +18,7 @@ import (
 const (
 	maxRequests = 64 // with what they wait for and what they write
 	maxAnswers  = 16 // that are shared
+	maxAnswer   = 1 << 20
 	maxAside    = 4 << 20
 	// shareFor is how long viewers share an answer, and how long if nothing has happened since.
 	shareFor      = 500 * time.Millisecond
@@ -142,7 +143,9 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 	if len(b.answers) >= maxAnswers {
 		clear(b.answers)
 	}
-	b.answers[key] = answer{body, v.now, b.news}
+	if len(body) <= maxAnswer {
+		b.answers[key] = answer{body, v.now, b.news}
+	}
 	return body, nil
 }
 
