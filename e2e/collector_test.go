@@ -91,7 +91,7 @@ func scrape(t *testing.T, address string) promtext.Metrics {
 func TestTheBuiltCollector(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::namespaces: ["+ns+"]", "receivers::kube_events::collection_interval: 1s")
+	col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::namespaces: ["+ns+"]", "receivers::kube_events::collection_interval: 1s", "service::telemetry::logs::level: info")
 	fe := kube.make(t, ns, "apps/v1", "Deployment", "fe", labelled("tilt-manifest", "shop"))
 
 	var started []record
