@@ -4,6 +4,7 @@ package pageexporter
 
 import (
 	"context"
+	_ "time/tzdata" // The image has no time zones, and functions of OTTL take their names.
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"

@@ -137,7 +137,7 @@ func TestRollouts(t *testing.T) {
 	const rate = 200
 	fleet, stream := b.rollouts.record(b.playback, rate)
 	require.Len(t, stream.frames, replayPods+rate)
-	for name, settings := range map[string]string{"in memory": "{settle_time: 1s}", "stored": "{settle_time: 1s, storage: file_storage}"} {
+	for name, settings := range map[string]string{"in memory": "{settle_time: 1s, idle_timeout: 1s}", "stored": "{settle_time: 1s, idle_timeout: 1s, storage: file_storage}"} {
 		v, err := b.rolloutsOnce(t.Context(), b.ours.recommended(t.TempDir()).tracing(settings), fleet, stream, rate)
 		require.NoError(t, err, name)
 		assert.Zero(t, v[lost], name)

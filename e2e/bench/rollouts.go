@@ -38,7 +38,7 @@ type rollouts struct {
 	settle time.Duration // before the first event and after the last one: until all traces are delivered
 }
 
-var fullRollouts = rollouts{rates: sizes{1000}, length: 30 * time.Second, settle: 13 * time.Second}
+var fullRollouts = rollouts{rates: sizes{1000}, length: 30 * time.Second, settle: 75 * time.Second}
 
 func (r *rollouts) addFlags(flags *flag.FlagSet) {
 	flags.Var(&r.rates, "rollouts-rates", "the events a second of the scenario rollouts, one after the other")
