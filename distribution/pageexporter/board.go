@@ -26,7 +26,7 @@ const (
 )
 
 // board is the model with its answers. It may be used concurrently: one viewer computes an answer at a
-// time, and whoever adds records never waits for viewers.
+// time, and records never wait for viewers.
 type board struct {
 	clock   func() time.Time
 	standby atomic.Bool   // the receiver emits nothing, because another replica leads

@@ -33,7 +33,10 @@ func (m *Model) Changes(q Query, now time.Time) (all []Change) {
 }
 
 func compareChanges(a, b Change) int {
-	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Key.ID(), b.Key.ID()), cmp.Compare(a.Text, b.Text))
+	if order := a.At.Compare(b.At); order != 0 {
+		return order
+	}
+	return cmp.Or(a.Key.compare(b.Key), cmp.Compare(a.Text, b.Text))
 }
 
 // The kinds of changes.
@@ -439,7 +442,7 @@ func (v *view) scaledBy(c Change) Change {
 	c.Kind, c.Object, c.Records = kindAutoscaler, found.Object().String(), append([]string{found.Record}, c.Records...)
 	c.Text += " by the HorizontalPodAutoscaler " + found.Object().Name
 	if why != "" {
-		c.Text += ": " + cut(why, 100)
+		c.Text += ": " + rollout.Cut(why, 100)
 	}
 	return c
 }

@@ -58,6 +58,14 @@ func (k Key) ID() string {
 	return "w" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
+// compare compares the ids. They are hashes, so that callers compare everything else first.
+func (k Key) compare(other Key) int {
+	if k == other {
+		return 0
+	}
+	return cmp.Compare(k.ID(), other.ID())
+}
+
 // Fact is one Event in its newest state.
 type Fact struct {
 	Event     string // the Event's UID
@@ -115,14 +123,14 @@ func factOf(resource pcommon.Map, record plog.LogRecord, now time.Time) *Fact {
 	at := bounded(cmp.Or(record.Timestamp(), record.ObservedTimestamp()).AsTime(), now)
 	f := &Fact{
 		Event: text(event, "k8s.event.uid"), Record: text(event, "log.record.uid"),
-		Type: cut(record.SeverityText(), maxName), Reason: text(event, "k8s.event.reason"),
-		Message: cut(record.Body().AsString(), maxMessage), Reporter: text(event, "k8s.event.reporting_controller"),
-		Workload: cut(rollout.WorkloadKey(resource), 2*maxName), Chain: chainOf(resource), Pod: podOf(resource),
-		Revision:  cut(rollout.RevisionOf(resource), 2*maxName),
+		Type: rollout.Cut(record.SeverityText(), maxName), Reason: text(event, "k8s.event.reason"),
+		Message: rollout.Cut(record.Body().AsString(), maxMessage), Reporter: text(event, "k8s.event.reporting_controller"),
+		Workload: rollout.Cut(rollout.WorkloadKey(resource), 2*maxName), Chain: chainOf(resource), Pod: podOf(resource),
+		Revision:  rollout.Cut(rollout.RevisionOf(resource), 2*maxName),
 		Container: text(resource, "k8s.container.name"), Init: strings.Contains(text(event, "k8s.object.fieldpath"), "initContainers"),
 		Node: nodeOf(resource, record), Related: text(event, "k8s.event.related.name"), Manifest: text(resource, "tilt.manifest"),
-		Count: max(1, number(event, "k8s.event.count")), First: at, Last: at,
-		Moments: []Moment{{at, min(max(1, number(event, "k8s.event.occurrences")), maxCount)}},
+		Count: max(1, rollout.Number(event, "k8s.event.count")), First: at, Last: at,
+		Moments: []Moment{{at, min(max(1, rollout.Number(event, "k8s.event.occurrences")), maxCount)}},
 	}
 	f.Count = min(f.Count, maxCount)
 	f.Kind = rollout.KindOf(f.Reason, f.Message)
@@ -152,7 +160,7 @@ var assigned = regexp.MustCompile(`^Successfully assigned \S+ to (\S+)$`)
 
 func nodeOf(resource pcommon.Map, record plog.LogRecord) string {
 	if match := assigned.FindStringSubmatch(record.Body().AsString()); match != nil && text(resource, "k8s.object.kind") == "Pod" {
-		return cut(match[1], maxName)
+		return rollout.Cut(match[1], maxName)
 	}
 	return text(resource, "k8s.node.name")
 }
@@ -173,7 +181,7 @@ func chainOf(resource pcommon.Map) (chain []Object) {
 			if i >= maxChain && i < last {
 				continue // The end of the chain is the workload.
 			}
-			kind, name, _ := strings.Cut(cut(owner.AsString(), 3*maxName), "/")
+			kind, name, _ := strings.Cut(rollout.Cut(owner.AsString(), 3*maxName), "/")
 			kind, group, _ := strings.Cut(kind, ".")
 			chain = append(chain, Object{kind, group, name})
 		}
@@ -200,22 +208,7 @@ func text(m pcommon.Map, key string) string {
 	if !ok {
 		return ""
 	}
-	return cut(value.AsString(), maxName)
-}
-
-func number(m pcommon.Map, key string) int64 {
-	value, ok := m.Get(key)
-	if !ok || value.Type() != pcommon.ValueTypeInt {
-		return 0
-	}
-	return value.Int()
-}
-
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return rollout.Cut(value.AsString(), maxName)
 }
 
 // join adds a newer record of the same Event. One with a count that is known repeats a record.

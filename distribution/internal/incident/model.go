@@ -127,16 +127,13 @@ func (m *Model) add(f *Fact) {
 	}
 }
 
-// combined begins the messages of an Event that stands for others with the same reason.
-const combined = "(combined from similar events): "
-
 // identity is the same for all records of an Event. Each record of a combined Event that is no warning is
 // about something else, such as another pod.
 func (f *Fact) identity() string {
 	if f.Event == "" {
 		return strings.Join([]string{f.Object().String(), f.Reason, f.Message}, "\n")
 	}
-	if strings.HasPrefix(f.Message, combined) && !f.IsWarning() {
+	if rollout.IsCombined(f.Message) && !f.IsWarning() {
 		return f.Event + "-" + strconv.FormatInt(f.Count, 10)
 	}
 	return f.Event

@@ -175,8 +175,10 @@ func compareProblems(a, b Problem) int {
 	if a.Over.IsZero() != b.Over.IsZero() {
 		return map[bool]int{true: -1, false: 1}[a.Over.IsZero()]
 	}
-	return cmp.Or(b.Over.Compare(a.Over), b.Onset.Compare(a.Onset), cmp.Compare(a.Key.ID(), b.Key.ID()), cmp.Compare(a.Class, b.Class),
-		cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container))
+	if order := cmp.Or(b.Over.Compare(a.Over), b.Onset.Compare(a.Onset)); order != 0 {
+		return order
+	}
+	return cmp.Or(a.Key.compare(b.Key), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container))
 }
 
 // admitsProblem reports whether something of the problem is in what the Query chooses.
@@ -428,7 +430,7 @@ func (p *Problem) tell() {
 			best = f
 		}
 	}
-	p.Reason, p.Message, p.Record = best.Reason, cut(best.Message, maxText), best.Record
+	p.Reason, p.Message, p.Record = best.Reason, rollout.Cut(best.Message, maxText), best.Record
 	if best.Reason == reasonStarted {
 		p.Message = fmt.Sprintf("The container %s started again, and nobody had killed it: it ended by itself", p.Container)
 	}

@@ -106,7 +106,10 @@ func (m *Model) Workloads(q Query, now time.Time) []Summary {
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b Summary) int {
-		return cmp.Or(b.LastWarning.Compare(a.LastWarning), b.Last.Compare(a.Last), cmp.Compare(a.Key.ID(), b.Key.ID()))
+		if order := cmp.Or(b.LastWarning.Compare(a.LastWarning), b.Last.Compare(a.Last)); order != 0 {
+			return order
+		}
+		return a.Key.compare(b.Key)
 	})
 	return all
 }

@@ -223,9 +223,6 @@ func (s *spell) wasHarmless() bool {
 	return s.class == classProbe && !s.over.IsZero() && count < leastFailures
 }
 
-// manyEvents is near the 25 Events that a kubelet writes about a pod at once. Then it writes one in five minutes.
-const manyEvents = 20
-
 // quietOf returns how long nothing may repeat the spell before it is over. A probe that fails is reported each time
 // at first: three times the longest pause between its reports show that it is over.
 func (w *known) quietOf(s *spell) time.Duration {
@@ -234,7 +231,7 @@ func (w *known) quietOf(s *spell) time.Duration {
 		most = usualQuiet
 	}
 	isKill := func(o occurrence) bool { return o.Kind == rollout.KindRestarted } // Its container has to fail again.
-	if s.class != classProbe || w.events[s.fact.Pod] > manyEvents || slices.ContainsFunc(s.occurrences, isKill) {
+	if s.class != classProbe || w.events[s.fact.Pod] > rollout.ManyEvents || slices.ContainsFunc(s.occurrences, isKill) {
 		return most
 	}
 	pause := time.Duration(0)

@@ -207,7 +207,7 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 		return true
 	}
 	// A kubelet that has written many Events about the pod writes one in five minutes, however often the probe fails.
-	pause, many := int64(min(StopWindow, o.Idle)), v.events.without(ReasonScheduled, reasonUnplaced).count() >= manyEvents
+	pause, many := int64(min(StopWindow, o.Idle)), v.events.without(ReasonScheduled, reasonUnplaced).count() >= ManyEvents
 	if many {
 		pause = int64(o.Idle + o.Idle/2)
 	}
@@ -222,8 +222,8 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	return isAnother || !v.endedBefore(warning.Last+pause)
 }
 
-// manyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.
-const manyEvents = 20
+// ManyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.
+const ManyEvents = 20
 
 // endOf returns the end of the last of some phases. If one of them has not ended, or no container
 // started, it returns the time of the last Event.

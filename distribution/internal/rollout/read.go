@@ -161,7 +161,7 @@ func (s *subject) read(m *Model, record plog.LogRecord) bool {
 	if uid == "" || e.Last == 0 || s.hasUnknownOwner(record) {
 		return false
 	}
-	if isCombined(record) && !e.Warning {
+	if IsCombined(record.Body().AsString()) && !e.Warning {
 		// Each occurrence has another message, so it is an Event of its own.
 		uid, e.First, e.Count = uid+"-"+strconv.FormatInt(e.Count, 10), e.Last, 1
 	}
@@ -181,20 +181,19 @@ func (s *subject) hasUnknownOwner(record plog.LogRecord) bool {
 // message within ten minutes on, a controller writes all of them into one Event.
 const combined = "(combined from similar events): "
 
-func isCombined(record plog.LogRecord) bool {
-	return strings.HasPrefix(record.Body().AsString(), combined)
-}
+// IsCombined reports whether the message is that of an Event that stands for others.
+func IsCombined(message string) bool { return strings.HasPrefix(message, combined) }
 
 func eventOf(record plog.LogRecord) Event {
 	attributes := record.Attributes()
-	message := cut(strings.TrimPrefix(record.Body().AsString(), combined))
+	message := Cut(strings.TrimPrefix(record.Body().AsString(), combined), maxMessage)
 	reason := text(attributes, "k8s.event.reason")
 	kind := kindOf(reason, message)
 	e := Event{
 		Reason: reason, Kind: kind,
 		Warning: text(attributes, "k8s.event.type") == "Warning" || kind == kindPullFailed,
 		Last:    int64(record.Timestamp()),
-		Count:   max(1, number(attributes, "k8s.event.count")),
+		Count:   max(1, Number(attributes, "k8s.event.count")),
 		Message: message,
 	}
 	e.First = e.Last
@@ -370,7 +369,8 @@ func text(m pcommon.Map, key string) string {
 	return value.AsString()
 }
 
-func number(m pcommon.Map, key string) int64 {
+// Number returns an attribute that is an integer; 0: it is missing, or none.
+func Number(m pcommon.Map, key string) int64 {
 	value, ok := m.Get(key)
 	if !ok || value.Type() != pcommon.ValueTypeInt {
 		return 0
@@ -378,9 +378,10 @@ func number(m pcommon.Map, key string) int64 {
 	return value.Int()
 }
 
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
+// Cut returns at most so many bytes of a text, and an ellipsis if it is longer.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
