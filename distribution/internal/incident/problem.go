@@ -251,7 +251,9 @@ func (m *Model) know(w *workload, now time.Time) *known {
 		maps.Copy(k.replicas, r.Replicas())
 	}
 	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
-	for _, f := range w.facts {
+	// In a fixed order: what ends a problem is the first Event that shows it.
+	oldestFirst := func(a, b *Fact) int { return -newestFirst(a, b) }
+	for _, f := range slices.SortedFunc(maps.Values(w.facts), oldestFirst) {
 		k.index(f)
 	}
 	slices.SortFunc(k.scaled, func(a, b scaled) int {
@@ -307,34 +309,37 @@ var effects = map[string][]string{
 }
 
 // absorbed returns the problems without those that are an effect of another one at the same time.
-func (w *known) absorbed(all []Problem) []Problem {
+func (w *known) absorbed(all []Problem) (left []Problem) {
+	gone := make([]bool, len(all))
 	for _, class := range []string{classImage, classStart, classCrash} {
-		i := slices.IndexFunc(all, func(p Problem) bool { return p.Class == class })
-		for ; i >= 0 && i < len(all); i++ {
-			if all[i].Class != class {
-				continue
-			}
-			spells := all[i].spells
-			isEffect := func(p Problem) bool {
-				isOfPod := slices.ContainsFunc(p.pods, func(pod string) bool { return slices.Contains(all[i].pods, pod) })
-				return slices.Contains(effects[class], p.Class) && p.Container == all[i].Container && isOfPod && p.overlaps(&all[i])
-			}
-			for _, p := range all {
-				if isEffect(p) {
-					spells = append(spells, p.spells...)
+		for i := range all {
+			if p := &all[i]; p.Class == class && !gone[i] {
+				spells := slices.Clip(p.spells)
+				for j := range all {
+					if !gone[j] && all[j].isEffectOf(p) {
+						gone[j], spells = true, append(spells, all[j].spells...)
+					}
 				}
-			}
-			if len(spells) > len(all[i].spells) {
-				cause := all[i]
-				all = slices.DeleteFunc(all, isEffect)
-				at := slices.IndexFunc(all, func(p Problem) bool { return p.Class == cause.Class && p.Container == cause.Container })
-				all[at] = w.problemOf(class, spells)
-				all[at].Earlier, all[at].before = cause.Earlier, cause.before
-				i = at
+				if len(spells) > len(p.spells) {
+					earlier, before := p.Earlier, p.before
+					all[i] = w.problemOf(class, spells)
+					all[i].Earlier, all[i].before = earlier, before
+				}
 			}
 		}
 	}
-	return all
+	for i := range all {
+		if !gone[i] {
+			left = append(left, all[i])
+		}
+	}
+	return left
+}
+
+// isEffectOf reports whether another problem, of the same container of one of its pods, shows this one as well.
+func (p *Problem) isEffectOf(other *Problem) bool {
+	isOfPod := slices.ContainsFunc(p.pods, func(pod string) bool { return slices.Contains(other.pods, pod) })
+	return slices.Contains(effects[other.Class], p.Class) && p.Container == other.Container && isOfPod && p.overlaps(other)
 }
 
 // overlaps reports whether two problems were there at about the same time.

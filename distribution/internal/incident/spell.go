@@ -86,7 +86,10 @@ func (w *known) withoutProbesOfStarts(class string, occurrences []occurrence) []
 		return occurrences
 	}
 	isKill := func(o occurrence) bool { return o.Kind == rollout.KindRestarted }
-	slices.SortFunc(occurrences, func(a, b occurrence) int { return a.at.Compare(b.at) })
+	rank := func(o occurrence) int { return map[bool]int{true: 1}[isKill(o)] }
+	slices.SortFunc(occurrences, func(a, b occurrence) int { // A kill comes after the failure that it is for.
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Record, b.Record))
+	})
 	goesOn := map[time.Time]bool{} // by the start
 	for i, o := range occurrences {
 		started := w.startedBefore(o)
