@@ -106,7 +106,7 @@ run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE) $(if $(filter real,$
 
 # The packages of e2e that need only the Collector and the control plane. make test runs these;
 # make test-all runs the others.
-RECEIVER_SUITES := . ./elector ./faults ./internal/... ./replay ./simulation ./versions
+RECEIVER_SUITES := ./receiver ./faults ./internal/... ./replay ./simulation
 
 # A suite is a target. Two run at a time, those first that mostly wait: e2e. One that fails stops no
 # other. What a suite prints comes when it ends.
@@ -134,7 +134,7 @@ suite-full-size:
 suite-simulation:
 	@($(SIMULATE) -corpus -seeds 500) && $(TEST) $$(go list ./test/... | grep -v '/test/simulation$$')
 
-# The root package of e2e also runs with the oldest Kubernetes version.
+# The suite receiver also runs with the oldest Kubernetes version.
 OTHER_MODULES := $(filter-out . e2e,$(MODULES))
 
 .PHONY: test-all
@@ -154,7 +154,7 @@ suite-small-limits:
 suite-allocations:
 	@$(ALLOCATIONS)
 suite-kubernetes-$(OLDEST):
-	@$(call e2e,build/controlplane-$(OLDEST)) .
+	@$(call e2e,build/controlplane-$(OLDEST)) ./receiver
 
 # The tests of the image look at built programs, of which Go's cache of results knows nothing.
 .PHONY: $(addprefix suite-,$(OTHER_MODULES))
@@ -184,13 +184,16 @@ soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
 on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
 
-# For some versions: make test-versions VERSIONS="1.32 newest kine". This prints the page, and does not
-# write it: all of it is from one commit.
+# The oldest Kubernetes version, the newest one, and the newest one with kine instead of etcd. For some
+# of them: make test-versions VERSIONS="1.32 kine"
 VERSIONS ?= $(OLDER) newest kine
 
 .PHONY: test-versions
-test-versions: $(OTELCOL) $(CONTROLPLANE) $(foreach minor,$(filter-out newest,$(VERSIONS)),$(call older,$(minor))) ## Run the tests of e2e against each Kubernetes version, and write docs/compatibility.md
-	@cd e2e && go run ./versions $(if $(filter file,$(origin VERSIONS)),-page ../docs/compatibility.md) $(patsubst %-newest,%,$(addprefix ../build/controlplane-,$(VERSIONS)))
+test-versions: $(OTELCOL) $(CONTROLPLANE) $(foreach version,$(filter-out newest,$(VERSIONS)),$(call older,$(version))) ## Run the suite receiver against the oldest and the newest Kubernetes version, and against kine
+	@failed=; for programs in $(patsubst %-newest,%,$(addprefix $(CURDIR)/build/controlplane-,$(VERSIONS))); do \
+		echo "testing with $$programs"; \
+		(cd e2e && CI=true KUBEBUILDER_ASSETS="$$programs" $(TEST) -count=1 -timeout 60m ./receiver) || failed="$$failed $$programs"; \
+	done; [ -z "$$failed" ] || { echo "tests fail with:$$failed"; exit 1; }
 
 .PHONY: record-producers
 record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events of real kubelets, schedulers and controllers into testdata/producers/kubernetes (Linux, root)
