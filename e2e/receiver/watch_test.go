@@ -225,8 +225,10 @@ func TestADeadConnection(t *testing.T) {
 	r := kube.run(t, in(ns), "kubeconfig: "+proxy.Kubeconfig)
 	ev := kube.makeEvent(t, ns, eventOf("Dead", "pod"))
 	r.listed(t, ns)
-	proxy.Silence()
+	proxy.Set(fakeapi.Stalled)
 	kube.updateEvent(t, withCount(ev, 4))
-	r.await(2, named(ev.Name)) // A client may take a minute or so to find out.
+	r.host.await(t, componentstatus.StatusRecoverableError) // A client may take a minute or so to find out.
+	proxy.Set(fakeapi.Open)
+	r.fence(t, ns)
 	assert.Equal(t, []observation{{1, 1}, {4, 3}}, observationsOf(r.records(named(ev.Name))))
 }
