@@ -165,7 +165,7 @@ func TestMaxSeriesOverflows(t *testing.T) {
 	ns := kube.newNamespace(t)
 	const reasons, most = 10, 3
 	other := kube.newNamespace(t)
-	r := kube.runLoosely(t, in(ns, other), fmt.Sprintf("metrics: {max_series: %d}", 2*most)) // One namespace makes half of them.
+	r := kube.runLoosely(t, in(ns, other), fmt.Sprintf("series: {max: %d}", 2*most)) // One namespace makes half of them.
 	for i := range reasons {
 		ev := eventOf(fmt.Sprint("Reason", i), "pod")
 		ev.Count = 2
@@ -193,7 +193,7 @@ func TestMaxSeriesOverflows(t *testing.T) {
 func TestASeriesThatDoesNotMoveIsDropped(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	r := kube.runLoosely(t, in(ns), "metrics: {series_ttl: 700ms}")
+	r := kube.runLoosely(t, in(ns), "series: {ttl: 700ms}")
 	kube.makeEvent(t, ns, withCount(eventOf("Rare", "pod"), 5))
 	eventually(t, func() bool { return len(r.allPoints(withReason("Rare"))) > 1 }, "the series")
 	// Another series stays, without which nothing would be emitted.

@@ -285,7 +285,7 @@ func AssertEqualKubeEventsSeries(t *testing.T, tt *componenttest.Telemetry, dps 
 func AssertEqualKubeEventsSeriesLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_series_limit",
-		Description: "The maximum number of series, which is the option metrics.max_series. [Alpha]",
+		Description: "The maximum number of series, which is the option series.max. [Alpha]",
 		Unit:        "{series}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -299,7 +299,7 @@ func AssertEqualKubeEventsSeriesLimit(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualKubeEventsSeriesOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_series_overflow",
-		Description: "Observations that were counted in the overflow series, because there were max_series others, or half as many of one namespace. [Alpha]",
+		Description: "Observations that were counted in the overflow series, because there were series.max others, or half as many of one namespace. [Alpha]",
 		Unit:        "{observation}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -14,7 +14,7 @@
 {{- include "kube-events.merge" (list $config $rollouts) -}}
 {{- end -}}
 {{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
-{{- if or .Values.page.enabled .Values.rollouts.enabled -}}{{- include "kube-events.extractRevision" $config -}}{{- end -}}
+{{- if or .Values.page.enabled .Values.rollouts.enabled -}}{{- include "kube-events.addForRollouts" $config -}}{{- end -}}
 {{- if not (dig "service" "pipelines" dict $config) -}}
 {{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), backend.preset, prometheus.enabled=true, or page.enabled=true" -}}
 {{- end -}}
@@ -39,11 +39,12 @@ key. mergeOverwrite cannot set an empty list, and cannot remove.
 {{- end -}}
 
 {{/*
-Adds the revision of the pods of StatefulSets and DaemonSets to the labels that the receiver extracts:
-without it, nothing shows their rollouts. So a list in the value `config` does not remove it. Only
-records have it: the receiver leaves labels that tell revisions apart out of the metric.
+Adds what rollouts need and records do not have by default. This is the revision of the pods of
+StatefulSets and DaemonSets: without it, nothing shows their rollouts. So a list in the value `config`
+does not remove it. It is also the UID of the owner, unless `config` switches it off. Only records have
+both: the receiver leaves labels that tell revisions apart out of the metric.
 */}}
-{{- define "kube-events.extractRevision" -}}
+{{- define "kube-events.addForRollouts" -}}
 {{- $extract := dig "receivers" "kube_events" "extract" dict . -}}
 {{- $labels := get $extract "labels" | default list -}}
 {{- $known := false -}}
@@ -53,6 +54,11 @@ records have it: the receiver leaves labels that tell revisions apart out of the
 {{- end -}}
 {{- if not $known -}}
 {{- $_ := set $extract "labels" (append $labels (dict "key" "controller-revision-hash" "from" "pod")) -}}
+{{- end -}}
+{{- $attributes := dig "receivers" "kube_events" "resource_attributes" dict . -}}
+{{- if not (hasKey $attributes "k8s.owner.uid") -}}
+{{- $_ := set $attributes "k8s.owner.uid" (dict "enabled" true) -}}
+{{- $_ := set .receivers.kube_events "resource_attributes" $attributes -}}
 {{- end -}}
 {{- end -}}
 
