@@ -139,9 +139,9 @@ OTHER_MODULES := $(filter-out . e2e,$(MODULES))
 
 .PHONY: test-all
 test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(SIMULATION) $(call older,$(OLDEST)) ## Test what make test leaves out: backends, chart, page, image, real node, older Kubernetes, examples
-	$(call run_suites,all-e2e race-simulation more-simulation small-limits allocations $(OTHER_MODULES) kubernetes-$(OLDEST))
+	$(call run_suites,all-e2e race-simulation more-simulation allocations $(OTHER_MODULES) kubernetes-$(OLDEST))
 
-.PHONY: suite-all-e2e suite-race-simulation suite-more-simulation suite-small-limits suite-allocations suite-kubernetes-$(OLDEST)
+.PHONY: suite-all-e2e suite-race-simulation suite-more-simulation suite-allocations suite-kubernetes-$(OLDEST)
 suite-all-e2e:
 	@$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")
 suite-race-simulation:
@@ -149,8 +149,6 @@ suite-race-simulation:
 	@$(RACE) -timeout 30m -run TestRandomEnvironments ./test/simulation -args -races -seeds 100
 suite-more-simulation:
 	@$(SIMULATE) -test.run TestRandomEnvironments -first 501 -seeds 750
-suite-small-limits:
-	@go run ./test/simulation/mutants -small-limits -seeds 300
 suite-allocations:
 	@$(ALLOCATIONS)
 suite-kubernetes-$(OLDEST):
@@ -199,28 +197,24 @@ record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events o
 # Without the race detector, which makes allocations of its own: with it, these tests are skipped.
 ALLOCATIONS := $(TEST) -count=1 -v -run Allocations ./internal/logrecord ./resolver
 
-# All tests of the simulation, random environments among them. The build notes rare states: see internal/reached.
+# All tests of the simulation, random environments among them.
 SIMULATE := cd test/simulation && ../../$(SIMULATION) -test.timeout 0
 
 # With a runtime that lets runs replay exactly, made from the toolchain's own files.
 .PHONY: $(SIMULATION)
 $(SIMULATION):
 	@go run ./test/simulation/runtimeoverlay build/_runtime
-	@GOROOT="$(CURDIR)/build/_runtime/goroot" $(COMPILING) build/_runtime/goroot/bin/go test -c -vet=off -tags reached \
+	@GOROOT="$(CURDIR)/build/_runtime/goroot" $(COMPILING) build/_runtime/goroot/bin/go test -c -vet=off \
 		-overlay build/_runtime/overlay.json -o $@ ./test/simulation
 
 .PHONY: simulate
 simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environments, or replay SEED=n and print what happens
 	@$(SIMULATE) -test.run TestRandomEnvironments \
-		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt -rare $(CURDIR)/build/rare-seeds.txt)
-
-.PHONY: mutants
-mutants: ## Put deliberate faults into the receiver, check that the simulation or a test finds each, and write test/RESULTS.md
-	@go run ./test/simulation/mutants $(or $(MUTANTS_FLAGS),-write test/RESULTS.md)
+		$(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt)
 
 .PHONY: generated-mutants
-generated-mutants: ## Put faults into the receiver's core that a program makes, list those that nothing finds, and write test/RESULTS.md
-	@go run ./test/simulation/mutants -generated 60 -seeds 100 $(or $(MUTANTS_FLAGS),-write test/RESULTS.md)
+generated-mutants: ## Put faults into the receiver's core that a program makes, and list those that nothing finds
+	@go run ./test/simulation/mutants $(MUTANTS_FLAGS)
 
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
