@@ -84,7 +84,7 @@ run_suites = +@$(MAKE) -k -Oline $(addprefix suite-,$(1))
 # so more packages run at a time than there are processors.
 e2e = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/$(1)" $(TEST) -count=1 -p 3
 # The packages of e2e that need only the Collector and the control plane. make test-all runs the others.
-RECEIVER_SUITES := . ./elector ./faults ./internal/... ./replay ./simulation ./versions
+RECEIVER_SUITES := ./receiver ./faults ./simulation ./internal/...
 
 .PHONY: test suite-e2e suite-packages suite-no-race suite-simulation
 test: $(OTELCOL) $(CONTROLPLANE) $(SIMULATION) ## Test the receiver: unit tests, golden outputs, the simulation, and against a real control plane
@@ -107,7 +107,7 @@ test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_PROGRAMS) $(BACKENDS) 
 suite-all-e2e:
 	@$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")
 suite-oldest:
-	@$(call e2e,$(dir $(firstword $(OLDEST)))) .
+	@$(call e2e,$(dir $(firstword $(OLDEST)))) ./receiver
 suite-race-simulation:
 	@$(RACE) ./test/apiserver
 	@$(RACE) -timeout 30m -run TestRandomEnvironments ./test/simulation -args -races -seeds 100
