@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
 // collector is a Collector that runs with the configuration that comes with it.
 type collector struct {
-	*proc.Process
+	*process.Process
 
 	records           string // the file with what it emitted
 	metrics, internal string // the addresses of the metric, and of the Collector's own metrics
@@ -56,7 +56,7 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 // freeAddress returns an address that no program listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	addresses, err := proc.FreeAddresses(1)
+	addresses, err := process.FreeAddresses(1)
 	require.NoError(t, err)
 	return addresses[0]
 }

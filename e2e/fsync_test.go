@@ -56,7 +56,7 @@ func TestNothingIsLostIfEachWriteReachesTheDisk(t *testing.T) {
 		}
 	}()
 	eventually(t, func() bool { return accepted(first) > events/4 }, "a part of the records")
-	first.Kill()
+	require.NoError(t, first.Kill())
 	second := start()
 	<-released
 	last := recorder.Frame(watch.Added, fleet.Started(0, begin.Add(time.Hour)))

@@ -65,7 +65,7 @@ func TestOneTenantsHugeObjectsCostTheOthersNothing(t *testing.T) {
 		status, err := process.NewStatus()
 		require.NoError(t, err)
 		assert.LessOrEqual(t, status.VmHWM>>20, uint64(128), "MiB of memory at most, in process %d", round)
-		col.Kill()
+		require.NoError(t, col.Kill())
 		col = startCollector(t, kube.Kubeconfig(), settings...)
 	}
 }

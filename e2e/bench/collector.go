@@ -13,13 +13,13 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // collector is a Collector that runs.
 type collector struct {
 	runner
-	*proc.Process
+	*process.Process
 
 	pprof   string // the address of the pprof extension
 	metrics string // the address of the Collector's own metrics
@@ -29,7 +29,7 @@ type collector struct {
 // sink. Both have the same configuration, but for the receiver: the defaults, and addresses that
 // are free.
 func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
-	free, err := proc.FreeAddresses(2)
+	free, err := process.FreeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
 	}
 	command := exec.Command(c.binary, arguments...)
 	command.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig), c.env...)
-	if col.Process, err = proc.Start(command); err != nil {
+	if col.Process, err = process.Run(command); err != nil {
 		return nil, err
 	}
 	return col, col.awaitPprof()

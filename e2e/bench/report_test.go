@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 func TestColumns(t *testing.T) {
@@ -68,7 +68,7 @@ func TestUsage(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has /proc")
 	}
-	p, err := proc.Start(exec.Command("sleep", "60"))
+	p, err := process.Run(exec.Command("sleep", "60"))
 	require.NoError(t, err)
 	defer p.Kill()
 	col := &collector{Process: p}
