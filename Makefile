@@ -29,8 +29,6 @@ BUILD     := $(COMPILING) go build
 
 OTELCOL      := build/otelcol-kubeevents
 COMPARISON   := build/comparison/otelcol
-MEASURED     := build/measured/otelcol
-TRACED       := build/traced/otelcol
 OCB          := build/tools/builder
 IMAGER       := build/tools/image
 MDATAGEN     := build/tools/mdatagen
@@ -229,14 +227,10 @@ comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for t
 bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
 
-# Without SCENARIOS, it measures everything on one clean commit and writes test/PERFORMANCE.md. With
-# SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
-# their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
-# The scenario ha measures the distribution, and the others the Collectors of e2e/bench.
-BENCHED := $(if $(filter-out ha,$(or $(SCENARIOS),all)),$(MEASURED) $(TRACED) $(COMPARISON)) $(if $(filter ha,$(or $(SCENARIOS),ha)),$(OTELCOL))
-
+# SCENARIOS names some scenarios, and BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
+# BENCH_FLAGS=-write replaces the sections of test/PERFORMANCE.md.
 .PHONY: bench-e2e
-bench-e2e: $(BENCHED) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write test/PERFORMANCE.md
+bench-e2e: $(OTELCOL) $(COMPARISON) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the distribution's Collector with one that has k8s_events
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 .PHONY: lint
@@ -427,12 +421,6 @@ endif
 $(IMAGER): tools/go.mod tools/go.sum $(filter-out %_test.go,$(wildcard tools/image/*.go))
 	@echo "building the program that makes images ..."
 	@cd tools && $(BUILD) -o ../$@ ./image
-
-$(MEASURED) $(TRACED): build/%/otelcol: $(OCB) e2e/bench/%/builder.yaml go.mod go.sum $(SOURCES)
-	@echo "building a Collector for the benchmarks ..."
-	@mkdir -p $(@D)
-	@$(COMPILING) $(OCB) --config e2e/bench/$*/builder.yaml
-	@mv $(@D)/ocb/otelcol $@
 
 $(COMPARISON): $(OCB) e2e/bench/comparison/builder.yaml
 	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."
