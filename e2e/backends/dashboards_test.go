@@ -20,8 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // namedCluster is the cluster_name of a Collector that pushes. The dot has a meaning in a regular
