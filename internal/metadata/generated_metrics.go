@@ -20,6 +20,7 @@ const (
 	AttributeCauseForbidden
 	AttributeCauseUnavailable
 	AttributeCauseSilent
+	AttributeCauseIdle
 )
 
 // String returns the string representation of the AttributeCause.
@@ -37,6 +38,8 @@ func (av AttributeCause) String() string {
 		return "unavailable"
 	case AttributeCauseSilent:
 		return "silent"
+	case AttributeCauseIdle:
+		return "idle"
 	}
 	return ""
 }
@@ -49,6 +52,7 @@ var MapAttributeCause = map[string]AttributeCause{
 	"forbidden":    AttributeCauseForbidden,
 	"unavailable":  AttributeCauseUnavailable,
 	"silent":       AttributeCauseSilent,
+	"idle":         AttributeCauseIdle,
 }
 
 // AttributeK8sOwnerResolution specifies the value k8s.owner.resolution attribute.
