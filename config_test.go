@@ -117,6 +117,7 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 			"{include_reasons: [Killing], exclude_reasons: [Killing]}", []string{"include_reasons[0]", `"Killing"`, "exclude_reasons", "remove it from one"},
 		},
 		"a plural":                             {"include_kinds: [pod, Deployments]", []string{"include_kinds[1]", `"Deployments"`, "kinds are singular, such as deployment"}},
+		"a short name":                         {"include_kinds: [deploy]", []string{"include_kinds[0]", `"deploy"`, "write deployment"}},
 		"a bad kind glob":                      {`exclude_kinds: ["[a"]`, []string{"exclude_kinds[0]", `"[a"`, "not a valid glob"}},
 		"a kind in both lists in another case": {"{include_kinds: [pod], exclude_kinds: [Pod]}", []string{"include_kinds[0]", `"pod"`, "exclude_kinds", "remove it from one"}},
 		"neither logs nor the metric": {

@@ -15,7 +15,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 )
@@ -104,7 +103,6 @@ func (m *sums) emit(ctx context.Context) {
 	case m.next == nil:
 		return
 	case !m.leadership.NobodyElseLeads(now):
-		reached.State("the metric is not emitted because another process may lead")
 		return
 	}
 	m.series.Expire(now)

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -61,9 +60,6 @@ func (s *Stream) listPages(ctx context.Context) error {
 	for {
 		page, err := s.takePage(ctx, kind, &options)
 		if err != nil {
-			if options.Continue != "" && isExpired(err) {
-				reached.State("a list expires between two pages")
-			}
 			return err
 		}
 		next := page.Continue
@@ -115,7 +111,6 @@ func (s *Stream) page(ctx context.Context, namespace string, options *metav1.Lis
 		case err != nil:
 			return nil, err
 		case len(body) > maxPage && options.Limit > 1:
-			reached.State("a page of a list is too large")
 			options.Limit = max(1, options.Limit/8) // What was read shows no more than that.
 			continue
 		case len(body) < maxPage/2:
@@ -269,7 +264,6 @@ func (s *Stream) streamError(err error) error {
 		return err
 	}
 	if s.internalErrorAt == s.resourceVersion {
-		reached.State("an internal error repeats at the same version")
 		return apierrors.NewResourceExpired(err.Error())
 	}
 	s.internalErrorAt = s.resourceVersion

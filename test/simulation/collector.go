@@ -61,7 +61,7 @@ func (r *replica) next(first *process) *process {
 	r.env.addProcess(p)
 	p.note("starts")
 	if p.number > 1 && len(r.env.plan.Later) > 0 {
-		p.note("is configured with%s", r.env.plan.differences(p.number))
+		p.note("is configured with %+v", *p.configured())
 	}
 	return p
 }
