@@ -137,7 +137,7 @@ func (w *Workload) noteFormer(x *run) {
 
 // isFormer reports whether a rollout can replace the pods of another revision. A Job replaces none.
 func (w *Workload) isFormer(name string, x *run) bool {
-	return !IsJob(x.revision) && name != x.revision && w.siblings(name, x.revision) && w.Revisions[name].start() < x.start
+	return !IsJob(x.revision) && name != x.revision && w.siblings(name, x.revision) && w.Revisions[name].First < x.start
 }
 
 // endOf returns when a pod was deleted, or killed; 0: nothing shows that it was.

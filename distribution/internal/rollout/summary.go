@@ -35,9 +35,6 @@ type Rollout struct {
 
 // Rollouts returns the rollouts of a workload, the oldest first. The scheduled runs of a CronJob are none.
 func (w *Workload) Rollouts(o Options) (all []Rollout) {
-	if w.lacks {
-		return nil
-	}
 	h := w.history()
 	for revision := range w.Revisions {
 		if !strings.HasPrefix(w.controllerOf(revision), "cronjob.") {
