@@ -20,7 +20,7 @@ import (
 
 // values are the packages that every step may use: plain values, and the names of the conventions.
 var values = []string{
-	"internal/event", "internal/observation", "internal/extract", "internal/semconv", "internal/text", "internal/reached", "resolver",
+	"internal/event", "internal/observation", "internal/extract", "internal/semconv", "internal/text", "resolver",
 }
 
 // allowed has, for each package of this module, the packages that it may import in addition to
@@ -38,8 +38,8 @@ var allowed = map[string][]string{
 	},
 	"internal/large":          {},
 	"internal/text":           {},
-	"internal/journal":        {},                                                                                 // kube_rollouts uses it, too.
-	"resolver":                {"resolver/internal/kinds", "internal/large", "internal/reached", "internal/text"}, // It is usable on its own.
+	"internal/journal":        {},                                                             // kube_rollouts uses it, too.
+	"resolver":                {"resolver/internal/kinds", "internal/large", "internal/text"}, // It is usable on its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},
 	"internal/event":          {"internal/semconv", "internal/text", "resolver"}, // An event names its object by a resolver.Reference.
@@ -47,16 +47,16 @@ var allowed = map[string][]string{
 	"internal/filter":         {"internal/kind"},
 	"internal/extract":        {"internal/kind", "internal/semconv", "internal/text", "resolver"},
 	"internal/observation":    {"internal/extract", "resolver"},
-	"internal/delivery":       {"internal/reached"},
+	"internal/delivery":       {},
 	"internal/queue":          {"internal/watch"}, // It implements watch.Taker.
-	"internal/election":       {"internal/reached"},
+	"internal/election":       {},
 	"internal/progress":       {"internal/journal", "internal/ledger"}, // What it notes is the ledger's.
 	// It is the observer of these.
 	"internal/health": {"internal/election", "internal/metadata", "internal/watch"},
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.
-var onlyForTests = []string{"internal/metadatatest", "test"}
+var onlyForTests = []string{"test"}
 
 const module = "github.com/kubeevents/kubeeventsreceiver"
 

@@ -8,8 +8,6 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -95,7 +93,6 @@ func (b *breakers) failed(kind unique.Handle[schema.GroupKind], sentAt time.Time
 	if known.failures < failuresInARow || known.isOpen {
 		return
 	}
-	reached.State("lookups of a kind are not worth waiting for")
 	known.isOpen = b.background.run(func() { b.opened(kind, failure) })
 	if !known.isProbed {
 		known.isProbed = b.background.run(func() { b.probeUntilAnswered(kind) })

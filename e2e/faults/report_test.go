@@ -50,8 +50,6 @@ func writeReport(t *testing.T, path, store string, rows []row) {
 		"{{collector}}", strings.TrimSpace(string(collector)),
 		"{{table}}", tableOf(store, rows, old),
 		"{{kine}}", sectionOf(t, path, "kine"),
-		"{{mutants}}", sectionOf(t, path, "mutants"),
-		"{{generated}}", sectionOf(t, path, "generated"),
 		"{{cluster}}", sectionOf(t, path, "cluster"),
 		"{{soak}}", sectionOf(t, path, "soak"),
 	).Replace(promised)
@@ -77,8 +75,7 @@ func tableOf(store string, rows []row, old string) string {
 	return strings.TrimSpace(table.String())
 }
 
-// sectionOf is a part of the page that something else writes: make mutants, and the tests in
-// e2e/cluster.
+// sectionOf is a part of the page that the tests in e2e/cluster write.
 func sectionOf(t *testing.T, path, name string) string {
 	t.Helper()
 	page, err := os.ReadFile(path)

@@ -15,8 +15,6 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
-
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -134,7 +132,6 @@ func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcom
 		backoff.WithNotify(func(error, time.Duration) { d.retrying(request.Records, rejection) }))
 	switch {
 	case errors.Is(err, errRetryable):
-		reached.State("retry_on_failure gives up")
 		d.drop(request.Records, rejection, false)
 		return Dropped
 	case rejection != nil:

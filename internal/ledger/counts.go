@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -132,7 +131,6 @@ func (l *counts) Observe(namespace string, ev *corev1.Event) int64 {
 		return firstSight(ev, int64(seen.count))
 	}
 	if known.uid != seen.uid && !seen.isNewerThan(known) {
-		reached.State("an earlier object of an event's name comes again")
 		return 0 // An earlier object of that name, passed on again.
 	}
 	occurrences := increment(known, seen)
@@ -161,7 +159,6 @@ func (l *counts) Delete(namespace string, ev *corev1.Event, now time.Time) {
 	known, ok := l.entries[k]
 	if ok {
 		if known.isGone() || known.uid != last.uid && !last.isNewerThan(known) {
-			reached.State("a deletion comes again, or that of an earlier object")
 			return // The same deletion again, or that of an earlier object of the name.
 		}
 		last.count = max(last.count, known.count)
@@ -218,7 +215,6 @@ func (l *counts) Forget(now time.Time) (more bool) {
 		if !ok || at > oldest && l.deleted.Len() <= MaxDeleted {
 			return false
 		}
-		reached.State("a deleted event is forgotten")
 		l.drop(k)
 		l.deleted.Remove(k)
 	}
@@ -227,6 +223,9 @@ func (l *counts) Forget(now time.Time) (more bool) {
 
 // Len is the number of events that are remembered, live and deleted.
 func (l *counts) Len() int { return len(l.entries) }
+
+// Live is the number of events that exist.
+func (l *counts) Live() int { return len(l.entries) - l.deleted.Len() }
 
 // merge is what is remembered after an observation. Of one object the highest count counts, so that
 // an edited count that goes down and up again is not taken for occurrences; another object under
@@ -238,8 +237,6 @@ func (l *counts) merge(k identity, known, seen entry) entry {
 	}
 	if known.uid == seen.uid && !known.isForgotten() {
 		seen.count = max(seen.count, known.count)
-	} else if seen.count < known.count && known.uid == seen.uid {
-		reached.State("an event has a lower count after a restore")
 	}
 	seen.resourceVersion = newest(seen, known)
 	return seen
@@ -266,7 +263,6 @@ func increment(known, seen entry) int64 {
 		return int64(seen.count) - int64(known.count)
 	}
 	if seen.uid != known.uid {
-		reached.State("another event has the name of a former one")
 		return int64(seen.count) // A new event under an old name.
 	}
 	return 0

@@ -16,7 +16,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // Config is what a ledger depends on.
@@ -95,7 +94,6 @@ func (l *Ledger) List(stream string, ev *corev1.Event) int64 {
 // isNew reports whether an event that no coverage included counts with all its occurrences.
 func (l *Ledger) isNew(ev *corev1.Event) bool {
 	if version := l.from.start(ev.Namespace); version > 0 {
-		reached.State("a list has what happened after the last leader's progress")
 		return event.ResourceVersion(ev) > version
 	}
 	return l.config.FromBeginning && !l.streams.watched(ev.Namespace)

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // entrySize is the size of an entry's value.
@@ -158,7 +156,6 @@ func (l *counts) Settle() {
 func (l *counts) EndPast(now time.Time) {
 	for k, e := range l.entries {
 		if s := l.streams.byNumber[e.stream]; !e.isGone() && (s == nil || !s.runs) {
-			reached.State("an event of a stream that no longer runs counts as deleted")
 			l.bury(k, e, e, now)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // Coverage is which events the streams bring.
@@ -100,9 +99,6 @@ func (s *streams) add(e streamEntry) *stream {
 func (s *streams) resume(namespace string) string {
 	found := s.get(namespace)
 	if !s.isCurrent(found) {
-		if found.ResourceVersion != "" {
-			reached.State("a stream lists because its filter or its coverage has changed")
-		}
 		return ""
 	}
 	return found.ResourceVersion

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // windows holds a window for each involved object, reason and type that had a record within the
@@ -134,7 +133,6 @@ func (w *windows) due(now time.Time, n int, take func(*window)) {
 			break
 		}
 		if open.held != nil {
-			reached.State("windows hold so much that they release it early")
 			take(open)
 			released++
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // readTogether is how long the loop waits after it was woken. What the streams have read together
@@ -83,9 +82,6 @@ func (i *intake) gather(stop context.Context) {
 // takeRest takes what the streams had put into the queue when they were stopped.
 func (i *intake) takeRest() {
 	b := &i.batch
-	if len(b.changes) == batchChanges {
-		reached.State("the queue has more than one batch at the end of a session")
-	}
 	for taken := -1; taken != len(b.changes); {
 		taken = len(b.changes)
 		b.changes = i.queue.Take(b.changes)

@@ -13,7 +13,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
@@ -65,7 +64,6 @@ func (p *logsPipeline) convert(records []observation.Observation) []request {
 	convert := func() plog.Logs { return p.converter.Convert(p.cluster, records) }
 	logs := convert()
 	if half := len(records) / 2; half > 0 && (&plog.ProtoMarshaler{}).LogsSize(logs) > requestBytes {
-		reached.State("a request is too large and is halved")
 		return append(p.convert(records[:half]), p.convert(records[half:])...)
 	}
 	return []request{{records: records, logs: onceThen(logs, convert)}}
@@ -87,7 +85,7 @@ func onceThen(logs plog.Logs, again func() plog.Logs) func() plog.Logs {
 // that are delivered: accepted, or permanently rejected.
 func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) (delivered []observation.Observation) {
 	began := time.Now()
-	for i, r := range requests {
+	for _, r := range requests {
 		if p.delivery == nil {
 			if drain.Err() != nil { // It also ended the lookups of their owners.
 				return nil
@@ -96,9 +94,6 @@ func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) 
 		}
 		switch p.delivery.Deliver(stop, drain, delivery.Request{Records: len(r.records), Logs: r.logs}) {
 		case delivery.Stopped:
-			if i > 0 {
-				reached.State("a term ends between the requests of a batch")
-			}
 			return delivered
 		case delivery.Accepted:
 			p.health.Delivered(r.records, time.Now())

@@ -15,7 +15,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 )
@@ -68,9 +67,9 @@ func (m *sums) report() {
 	}
 	if usage.Overflowed > 0 && !m.overflows {
 		m.overflows = true
-		m.logger.Warn("The metric has metrics.max_series series, or events of one namespace make half of them; "+
+		m.logger.Warn("The metric has series.max series, or events of one namespace make half of them; "+
 			"occurrences of other series are counted in one series with otel.metric.overflow. "+
-			"Raise max_series, disable attributes, extract fewer tags, or exclude reasons",
+			"Raise series.max, disable attributes, extract fewer tags, or exclude reasons",
 			zap.Int("series", usage.Series), zap.String("namespace", usage.OverflowedNamespace))
 	}
 }
@@ -104,7 +103,6 @@ func (m *sums) emit(ctx context.Context) {
 	case m.next == nil:
 		return
 	case !m.leadership.NobodyElseLeads(now):
-		reached.State("the metric is not emitted because another process may lead")
 		return
 	}
 	m.series.Expire(now)

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
-	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
@@ -59,7 +59,8 @@ func waitsOf(t *testing.T, telemetry *componenttest.Telemetry) (sums map[health.
 // waitingProcess is a loop of which nothing runs, whose steps take no time in a bubble.
 func waitingProcess(t *testing.T, telemetry *componenttest.Telemetry) *Loop {
 	t.Helper()
-	settings := metadatatest.NewSettings(telemetry)
+	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
 	observer, err := health.New(settings)
 	require.NoError(t, err)
 	extractor, err := extract.New(extract.Config{})
@@ -256,7 +257,9 @@ func TestTheLastBatchHasAllThatTheQueueHas(t *testing.T) {
 }
 
 func TestMeasuringAWaitAllocatesNothing(t *testing.T) {
-	observer, err := health.New(metadatatest.NewSettings(componenttest.NewTelemetry()))
+	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.TelemetrySettings = componenttest.NewTelemetry().NewTelemetrySettings()
+	observer, err := health.New(settings)
 	require.NoError(t, err)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { observer.Waited(health.Lookups, time.Millisecond) }))
 }

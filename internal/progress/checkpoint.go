@@ -15,7 +15,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/journal"
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -117,7 +116,6 @@ func (c *Checkpoint) read(ctx context.Context, cluster string, fresh func() *led
 	case err != nil:
 		return err
 	case c.cluster != "" && cluster != "" && c.cluster != cluster:
-		reached.State("a checkpoint is of another cluster")
 		return c.setAside(ctx, fresh, "The checkpoint is of another cluster",
 			zap.String("checkpoint_cluster", c.cluster), zap.String("cluster", cluster))
 	}

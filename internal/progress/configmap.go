@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -106,7 +105,6 @@ func (c *ConfigMap) begin(ctx context.Context) (ledger.Versions, error) {
 			return nil, err
 		}
 		if known := c.object.Data[clusterData]; known != "" && c.cluster != "" && known != c.cluster {
-			reached.State("the progress is of another cluster")
 			c.logger.Warn("The progress in the ConfigMap is of another cluster; it is not used: start_at decides about existing events",
 				zap.String("progress_cluster", known), zap.String("cluster", c.cluster))
 			noted = nil
@@ -119,7 +117,6 @@ func (c *ConfigMap) begin(ctx context.Context) (ledger.Versions, error) {
 			c.report(ctx, err)
 			return noted, nil //nolint:nilerr // It is tried again.
 		}
-		reached.State("two new leaders write the progress at the same time")
 	}
 }
 
@@ -158,7 +155,6 @@ func (c *ConfigMap) write(ctx context.Context) error {
 			return err
 		}
 		if leader := c.object.Data[leaderData]; leader != "" && leader != c.leader {
-			reached.State("another leader has noted progress")
 			c.logger.Warn("Another process has noted progress as the leader; ending this term")
 			c.isSuperseded = true // A delivery that is accepted before the session has ended is noted, too.
 			c.superseded()

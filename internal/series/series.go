@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
@@ -190,7 +189,6 @@ func (s *Series) startLocked(k key, seen time.Time) time.Time {
 	// Points have the wall clock's time, which may be set back. The monotonic clock is not.
 	start := later(seen.Round(0), s.begin)
 	if last, ended := s.ended[k]; ended {
-		reached.State("a series that ended begins again")
 		start = later(start, last.Add(time.Millisecond))
 	}
 	return start
@@ -268,8 +266,6 @@ func (s *Series) Expire(now time.Time) {
 			}
 			s.references.end(one.workload)
 			s.ended[one.key] = one.last
-		default:
-			reached.State("a series does not expire before its last value is emitted")
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -64,7 +63,6 @@ func (r references) admit(w *workload) (removed bool) {
 	if w.place == (place{}) || names[w.name] > 0 || len(names) < maxReferences {
 		return false
 	}
-	reached.State("a workload that is known by reference only has no name in the metric")
 	w.name, w.uid, w.place = "", "", place{}
 	return true
 }

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -41,6 +40,7 @@ const (
 
 var (
 	errNoResponse = errors.New("the API server does not respond")
+	errIdle       = errors.New("nothing came over the watch, not even its end: proxies may drop idle connections")
 	errEndless    = errors.New("the API server repeats a page of the list of events: check proxies before it")
 	errNoList     = errors.New("the API server answers with a list without a resource version: check proxies before it")
 )
@@ -61,9 +61,6 @@ func (s *Stream) listPages(ctx context.Context) error {
 	for {
 		page, err := s.takePage(ctx, kind, &options)
 		if err != nil {
-			if options.Continue != "" && isExpired(err) {
-				reached.State("a list expires between two pages")
-			}
 			return err
 		}
 		next := page.Continue
@@ -115,7 +112,6 @@ func (s *Stream) page(ctx context.Context, namespace string, options *metav1.Lis
 		case err != nil:
 			return nil, err
 		case len(body) > maxPage && options.Limit > 1:
-			reached.State("a page of a list is too large")
 			options.Limit = max(1, options.Limit/8) // What was read shows no more than that.
 			continue
 		case len(body) < maxPage/2:
@@ -207,7 +203,7 @@ func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, optio
 
 // receive reads messages until the stream ends.
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
-	timer := time.AfterFunc(idle, func() { cancel(errNoResponse) })
+	timer := time.AfterFunc(idle, func() { cancel(errIdle) })
 	defer timer.Stop()
 	decoder, err := newDecoder(body)
 	if err != nil {
@@ -269,7 +265,6 @@ func (s *Stream) streamError(err error) error {
 		return err
 	}
 	if s.internalErrorAt == s.resourceVersion {
-		reached.State("an internal error repeats at the same version")
 		return apierrors.NewResourceExpired(err.Error())
 	}
 	s.internalErrorAt = s.resourceVersion

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // minUptime is how long a stream must have been open to reset the back-off. Otherwise the receiver
@@ -77,7 +76,6 @@ func (s *Stream) Run(ctx context.Context) {
 		if !quickEnd {
 			quickEnds = 0
 		} else if quickEnds++; quickEnds >= maxQuickEnds {
-			reached.State("connections are closed at once")
 			err = errClosedAtOnce
 		}
 		cause := s.afterEnd(err)
@@ -135,9 +133,6 @@ func (s *Stream) afterEnd(err error) Cause {
 	case err == nil:
 		return Ended
 	case isExpired(err):
-		if s.exactAt != "" {
-			reached.State("the last leader's progress is compacted")
-		}
 		s.exactAt = ""
 		s.resourceVersion = ""
 		return Expired
@@ -147,6 +142,8 @@ func (s *Stream) afterEnd(err error) Cause {
 		return Forbidden
 	case errors.Is(err, errNoResponse):
 		return Silent
+	case errors.Is(err, errIdle):
+		return Idle
 	default:
 		return Unavailable
 	}

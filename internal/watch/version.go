@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // unusedName is a name that no event has. A list of one name reads one key, however many events
@@ -31,7 +30,6 @@ func (s *Stream) checkVersion(ctx context.Context) error {
 	if now == 0 || now >= s.highest {
 		return nil // A version that is no number cannot be compared.
 	}
-	reached.State("the versions of the cluster went back")
 	s.config.Observer.WentBack(s.config.Namespace, s.highest, now)
 	s.highest, s.resourceVersion, s.exactAt, s.internalErrorAt = 0, "", "", ""
 	return s.put(ctx, Change{Kind: WentBack})

@@ -20,13 +20,13 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
-	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
@@ -116,8 +116,9 @@ func Launch(t *testing.T, api *apitest.Server, o Options) *Process {
 	if p.Telemetry = o.Telemetry; p.Telemetry == nil {
 		p.Telemetry = componenttest.NewTelemetry()
 	}
-	settings := metadatatest.NewSettings(p.Telemetry)
+	settings := receivertest.NewNopSettings(metadata.Type)
 	settings.ID = component.NewIDWithName(metadata.Type, o.Name)
+	settings.TelemetrySettings = p.Telemetry.NewTelemetrySettings()
 	settings.BuildInfo.Version = "v0.0.0"
 	core, log := observer.New(zap.InfoLevel)
 	settings.Logger, p.Log = zap.New(core), log

@@ -30,7 +30,7 @@ func (e *environment) perform(f *Fault) {
 		e.restart(f, (*process).stop)
 		return
 	}
-	e.story.note("", "fault: %v", *f)
+	e.story.note("", "fault: %+v", *f)
 	e.begin(f, backup)
 	if f.To > f.From && f.To < forever {
 		time.Sleep(f.To - f.From)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -21,12 +20,6 @@ const (
 	mostBody      = 64 << 10
 	mostAttribute = 1 << 10
 	mostRequest   = 1_000_000
-	// mostWritten bounds what one write to storage sets: a batch of 4 MiB, what it changes in the
-	// memory, and a part of a snapshot.
-	mostWritten = 12 << 20
-	// mostStored bounds what storage holds for each event, series and object, and mostStoredFixed
-	// the rest: the outbox, and what is written again before it is deleted.
-	mostStored, mostStoredFixed = 16 << 10, 32 << 20
 )
 
 // attributeOf returns a text as it comes out in an attribute, and bodyOf as it does in a body.
@@ -106,17 +99,6 @@ func (p *process) checkText(what, text string, most int) {
 	}
 	if !utf8.ValidString(text) {
 		e.violate(boundedBytes, "", "%s emits invalid UTF-8 in %.80s: %.80q", p.name, what, text)
-	}
-}
-
-// checkWrite checks the size of a write to storage.
-func (p *process) checkWrite(operations []*storage.Operation) {
-	size := 0
-	for _, op := range operations {
-		size += len(op.Value)
-	}
-	if size > mostWritten {
-		p.replica.env.violate(boundedBytes, "", "%s writes %d bytes to storage at once", p.name, size)
 	}
 }
 

@@ -3,8 +3,6 @@
 package simulation
 
 import (
-	"fmt"
-	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -244,63 +242,4 @@ func (p *Plan) filtersChange() bool {
 			return !reflect.DeepEqual(same, *c)
 		})
 	})
-}
-
-// differences describes how the configuration of a process differs from that of the one before.
-func (p *Plan) differences(process int) (text string) {
-	return changed("", p.settings(p.configured(process-1)), p.settings(p.configured(process)))
-}
-
-// changed describes the settings that differ from those before, each with its path.
-func changed(path string, before, now map[string]any) (text string) {
-	for _, key := range slices.Sorted(maps.Keys(now)) {
-		nestedBefore, isNested := before[key].(map[string]any)
-		nested, _ := now[key].(map[string]any)
-		switch {
-		case isNested:
-			text += changed(path+key+".", nestedBefore, nested)
-		case !reflect.DeepEqual(before[key], now[key]):
-			text += fmt.Sprintf(" %s%s: %v", path, key, now[key])
-		}
-	}
-	return text
-}
-
-// shrinkConfigurations takes changes of the configuration out of the smallest plan so far.
-func shrinkConfigurations(smallest func() *Plan, try func(func(*Plan)) bool) {
-	if len(smallest().Later) == 0 || try(func(p *Plan) { p.Later = nil }) {
-		return
-	}
-	for i := range smallest().Later {
-		for _, s := range slices.Concat(settingsOfFilters, settingsOfOutput) {
-			kept := smallest().Later[i]
-			s.keep(&kept, smallest().configured(i+1))
-			if !reflect.DeepEqual(kept, smallest().Later[i]) {
-				try(func(p *Plan) {
-					p.Later = slices.Clone(p.Later)
-					p.Later[i] = kept
-				})
-			}
-		}
-	}
-}
-
-// parts describe what is not usual.
-func (c *Configured) parts() []part {
-	return []part{
-		{fmt.Sprint("namespaces ", c.Watched), c.Watched != nil},
-		{fmt.Sprint("event_types ", c.Types), c.Types != nil},
-		{fmt.Sprint("include_reasons ", c.IncludeReasons), c.IncludeReasons != nil},
-		{fmt.Sprint("exclude_reasons ", c.ExcludeReasons), c.ExcludeReasons != nil},
-		{fmt.Sprint("exclude_namespaces ", c.ExcludeSpaces), c.ExcludeSpaces != nil},
-		{fmt.Sprint("max_depth ", c.MaxDepth), c.MaxDepth != 10},
-		{fmt.Sprint("cache_size ", c.CacheSize), c.CacheSize < 100_000},
-		{fmt.Sprint("cache_ttl ", c.CacheTTL), c.CacheTTL < 10*time.Minute},
-		{fmt.Sprint("max_series ", c.MaxSeries), c.MaxSeries < 10_000},
-		{"no initial_zero", c.NoZero},
-		{fmt.Sprint("series_ttl ", c.SeriesTTL), c.SeriesTTL < time.Hour},
-		{"no owners", c.NoOwners},
-		{fmt.Sprint("tags from ", c.TagsFrom), c.TagsFrom != nil},
-		{fmt.Sprint("retry_on_failure ", c.Retry.settings()), c.Retry != RetryPlan{}},
-	}
 }

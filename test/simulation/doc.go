@@ -25,8 +25,8 @@
 // A seed decides what happens: plan.go makes a plan of it (the environment, the producers and the
 // faults of fault.go), and configuration.go what the user configured of each process. Each decision is a function of the seed,
 // of who decides and of the number of its request (random.go), so that a plan can be cut down to
-// what breaks a promise (shrink.go). Go's scheduler, its maps and the receiver's own jitter are random
-// in go test. make simulate, make test and make mutants run each seed in a process of its own, with the
+// what breaks a promise. Go's scheduler, its maps and the receiver's own jitter are random
+// in go test. make simulate, make test and make generated-mutants run each seed in a process of its own, with the
 // runtime of runtimeoverlay/: there, these are functions of the seed, too, and it replays exactly.
 //
 // promises.go lists the promises, each with the modes in which the contract makes it. The checks
@@ -49,14 +49,10 @@
 //	metric.go      the metric, against the records
 //	bounds.go      leader, memory, requests, goroutines
 //	bytes.go       the bytes of what comes out, and how texts are cut
-//	restorable.go  what storage holds can be restored
 //
-// report.go has the table of faults and promises, states.go that of rare states inside the receiver,
-// story.go what happened in a run. scenarios.go has environments that plans seldom have,
-// scenarios_owners.go those that make owners hard to find, scenarios_states.go those for states that
-// no seed reaches, scenarios_hostile.go those with hostile content, and regressions.go those that once
-// broke a promise. swarm.go leaves features out.
+// story.go has what happened in a run. scenarios.go has environments that once broke a promise, or that
+// plans seldom have. swarm.go leaves features out.
 //
-//	make simulate SEEDS=10000    random environments, and a table of faults × promises
+//	make simulate SEEDS=10000    random environments
 //	make simulate SEED=42        one of them twice, and its story: who did what when
 package simulation

@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -112,28 +111,6 @@ func (f *Fault) actsAt(now time.Duration) bool { return f.From <= now && now < f
 
 // concerns reports whether the fault concerns a replica.
 func (f *Fault) concerns(replica int) bool { return f.Replica == everyone || f.Replica == replica }
-
-func (f Fault) String() string {
-	text := string(f.Kind) + joinSet([]part{
-		{f.Resource, f.Resource != ""},
-		{"verb " + f.Verb, f.Verb != ""},
-		{"namespace " + f.Namespace, f.Namespace != ""},
-		{fmt.Sprint("status ", f.Status), f.Status != 0},
-		{f.Delay.String(), f.Delay != 0},
-		{fmt.Sprint("exporter ", f.Exporter), f.Kind.isOfPipelines()},
-		{fmt.Sprint("receiver ", f.Receiver), f.Receiver > 0},
-		{"whatever the context does", f.Deaf},
-		{fmt.Sprint("replica ", f.Replica), f.Replica >= 0},
-		{"the leader", f.Replica == leader},
-		{fmt.Sprintf("1 call in %d", f.OneIn), f.OneIn > 1},
-		{fmt.Sprintf("one workload in %d is deleted meanwhile", f.Deletes), f.Deletes > 0},
-		{fmt.Sprintf("at call %d of %s, acted %t", f.Nth, f.Seam, f.Acted), f.Seam != AnyTime},
-	})
-	if f.To > f.From {
-		return fmt.Sprintf("%s (until %v)", text, f.To.Round(time.Millisecond))
-	}
-	return text
-}
 
 // is reports whether the fault is of one of the kinds.
 func (f *Fault) is(kinds ...FaultKind) bool { return slices.Contains(kinds, f.Kind) }

@@ -356,6 +356,9 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	p.aim(r, f)
 }
 
+// alone reports whether replicas elect their leader and share nothing.
+func (p *Plan) alone() bool { return p.Mode == electorAlone }
+
 // resources adds the resource of the leader's position, where replicas need it.
 func (p *Plan) resources(all ...string) []string {
 	if p.alone() {
@@ -408,40 +411,4 @@ func (p *Plan) drop(which func(Fault) bool) { p.Faults = slices.DeleteFunc(p.Fau
 // has reports whether the plan has a fault of one of the kinds.
 func (p *Plan) has(kinds ...FaultKind) bool {
 	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.is(kinds...) })
-}
-
-// String describes the environment in a few words.
-func (p Plan) String() string {
-	text := fmt.Sprintf("%v, %d replica(s), %d namespace(s), %d exporter(s), start_at beginning %t",
-		p.Mode, p.Replicas, p.Namespaces, p.Exporters, p.FromBeginning)
-	text += fmt.Sprintf(", dedup_interval %v, TTL %v, compaction every %v",
-		p.Dedup, p.EventTTL, p.CompactAfter)
-	text += joinSet(p.Topology.parts()) + joinSet(p.Configured.parts()) + joinSet([]part{
-		{"few features", p.Few},
-		{"an old server", p.OldServer},
-		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},
-		{fmt.Sprintf("the API server is %v away", p.Latency), p.Latency > 0},
-		{"exporters destroy what they get", p.MutatesData},
-		{fmt.Sprintf("%d events exist", p.Existing), p.Existing > 0},
-		{fmt.Sprintf("%d pods without events", p.Crowd), p.Crowd > 0},
-	})
-	for i := range p.Later {
-		text += fmt.Sprintf("; process %d is configured with%s", i+2, p.differences(i+2))
-	}
-	return text
-}
-
-// part is a part of a description, if it is set.
-type part struct {
-	text string
-	set  bool
-}
-
-func joinSet(parts []part) (text string) {
-	for _, p := range parts {
-		if p.set {
-			text += ", " + p.text
-		}
-	}
-	return text
 }

@@ -89,23 +89,6 @@ func TestChild(t *testing.T) {
 	require.NoError(t, json.NewEncoder(os.Stdout).Encode(outcome))
 }
 
-func TestPlansPassBetweenProcesses(t *testing.T) {
-	plans := []Plan{}
-	for seed := range uint64(300) {
-		plans = append(plans, NewPlan(seed))
-	}
-	for _, r := range scenarios {
-		plans = append(plans, r.plan)
-	}
-	for _, plan := range plans {
-		request, err := json.Marshal(job{Plan: plan})
-		require.NoError(t, err)
-		var j job
-		require.NoError(t, json.Unmarshal(request, &j))
-		require.Equal(t, plan, j.Plan)
-	}
-}
-
 // inChild runs the plan in a process of its own. If that crashes or does not end, it breaks a promise.
 func (j *job) inChild() *Outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
@@ -119,7 +102,7 @@ func (j *job) inChild() *Outcome {
 		outcome.Violations = []Violation{{ends, "", how}}
 		outcome.Story = []Line{{Text: stderr.String()}}
 	}
-	outcome.Plan, outcome.Evaluated = j.Plan, promisesOf(j.Plan.Mode)
+	outcome.Plan = j.Plan
 	for i := range outcome.Violations {
 		v := &outcome.Violations[i]
 		v.Promise = promiseNamed(v.Promise.Name)
@@ -163,10 +146,6 @@ func (j *job) start(ctx context.Context, outcome *Outcome, stderr io.Writer) err
 var crash = regexp.MustCompile(`(?m)^(panic|fatal error): .*`)
 
 const doesNotEnd = "does not end: it spins, or waits for something outside"
-
-func (o *Outcome) hangs() bool {
-	return slices.ContainsFunc(o.Violations, func(v Violation) bool { return v.Text == doesNotEnd })
-}
 
 func promiseNamed(name string) *Promise {
 	return Promises[slices.IndexFunc(Promises, func(p *Promise) bool { return p.Name == name })]

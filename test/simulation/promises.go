@@ -70,9 +70,7 @@ var (
 			"for each further entry of namespaces, up to three.", nil}
 	boundedBytes = &Promise{"bounded bytes",
 		"A request has at most 1,000,000 bytes of OTLP, or one record. A body has at most 64 KiB, any other " +
-			"text 1 KiB, all of valid UTF-8. A write to storage has at most 12 MiB.", nil}
-	restorable = &Promise{"restorable",
-		"Whatever storage holds at any time can be restored, each entry of it.", []Mode{storageAlone}}
+			"text 1 KiB, all of valid UTF-8.", nil}
 	boundedRequests = &Promise{"bounded requests",
 		"A stream makes at most 40 requests in a minute, and 120 if watches break or the API " +
 			"server asks for an early retry, and as many for the store's version; replicas " +
@@ -92,20 +90,11 @@ var Promises = []*Promise{
 	nothingLost, nothingInvented, duplicates, fewRepeated, offeredOnce,
 	faithful, inOrder, metricIsSum, monotonic, onlyLeaders, ownersRight, ownersComplete, neverSilent,
 	inTime, oneInInterval, boundedMemory, boundedBytes, boundedRequests,
-	restorable, shutsDown, noGoroutine, ends,
+	shutsDown, noGoroutine, ends,
 }
 
 // In reports whether the contract makes the promise in the mode.
 func (p *Promise) In(m Mode) bool { return p.Modes == nil || slices.Contains(p.Modes, m) }
-
-func promisesOf(m Mode) (made []*Promise) {
-	for _, p := range Promises {
-		if p.In(m) {
-			made = append(made, p)
-		}
-	}
-	return made
-}
 
 // maxViolations bounds what a run reports of one promise: one violation mostly brings others.
 const maxViolations = 5
@@ -143,6 +132,5 @@ func (e *environment) check() {
 	truth.checkTags()
 	e.checkMetric()
 	e.checkMemory()
-	e.checkRestorable()
 	e.checkRequests()
 }

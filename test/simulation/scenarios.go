@@ -4,7 +4,9 @@ package simulation
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,95 +15,180 @@ import (
 // requirement is an environment in which every promise must hold.
 type requirement struct {
 	name     string
-	reaches  string // a rare state of the receiver that one of its seeds must reach; empty: any
 	plan     Plan
 	scenario Scenario
 }
 
-// rare are environments that plans seldom have, in the order of the contract.
-var rare = []requirement{
+// scenarios are environments that once broke a promise, or that random ones seldom have and no unit
+// test has.
+var scenarios = []requirement{
 	{
-		name: "the leader lags for ten minutes and is killed",
-		plan: plain(electorAlone, fault(PipelineRejects, 40, 640).of(0), killLeader(630, 700)).
-			with(lasting(13 * time.Minute)),
+		name: "the leader loses its lease while the pipeline of the first of two receivers hangs",
+		plan: plain(electorAlone).with(twoReceivers(1)),
 	}, {
-		name: "the leader lags for ten minutes, history is compacted, and it is killed",
-		plan: plain(electorAlone, fault(PipelineRejects, 40, 640).of(0), killLeader(630, 700)).
-			with(lasting(13 * time.Minute)).with(compacted),
+		name: "the leader loses its lease while the pipeline of the second of two receivers hangs",
+		plan: plain(electorAlone).with(twoReceivers(2)),
+	}, {
+		name: "an election takes longer than the lease and 5 s",
+		plan: plain(electorAlone, killLeader(60, 100)).with(func(p *Plan) { p.Lease = leaseTimes(40, 30, 12) }),
+	}, {
+		name: "the elector leads before the receiver starts, and later ends the term of another component for long",
+		plan: plain(electorAlone, ofVerb("update", fault(LeaseForbidden, 60, 100).of(0))).with(func(p *Plan) {
+			p.SlowStart, p.SlowStop = 2*time.Second, 25*time.Second
+		}),
 	}, {
 		name: "a lagging leader delivers everything and is killed",
 		plan: manyPods(plain(electorAlone, fault(PipelineRejects, 40, 340).of(0),
 			killLeader(350, 380)).with(lasting(8 * time.Minute))),
 	}, {
-		name: "no replica for three minutes",
-		plan: plain(electorAlone, killReplica(0, 60, 240), killReplica(1, 60, 240)).
-			with(lasting(6 * time.Minute)),
-	}, {
-		name: "no replica for three minutes, and history is compacted",
-		plan: plain(electorAlone, killReplica(0, 60, 240), killReplica(1, 60, 240)).
-			with(lasting(6 * time.Minute)).with(compacted),
-	}, {
-		name: "all replicas are restarted in an orderly way",
-		plan: plain(electorAlone, restart(60, 90), restart(60, 95).of(1)),
-	}, {
-		name: "the only replica leads again",
-		plan: plain(electorAlone, leaderOffline(70, 120)).with(func(p *Plan) { p.Replicas = 1 }),
-	}, {
-		name:     "ConfigMaps are forbidden, and the leader is killed",
-		plan:     plain(electorAlone, fault(PositionForbidden, 60, 130), killLeader(80, 100)),
+		name:     "the progress may be read, but not written",
+		plan:     plain(electorAlone, ofVerb("update", fault(PositionForbidden, 0, int(forever/time.Second)))),
 		scenario: Scenario{Act: reportsForbiddenPosition},
 	}, {
-		name:     "the position may be read, but not written",
-		plan:     plain(electorAlone, onlyUpdates(fault(PositionForbidden, 0, int(forever/time.Second)))),
-		scenario: Scenario{Act: reportsForbiddenPosition},
+		name: "dedup_interval and a failover",
+		plan: manyPods(plain(electorAlone, killReplica(1, 30, 33), killLeader(80, 100))).with(dedup),
 	}, {
-		name: "ConfigMaps are forbidden for two minutes",
-		plan: plain(electorAlone, fault(PositionForbidden, 30, 150), killLeader(100, 130),
-			killLeader(170, 180)).with(lasting(4 * time.Minute)),
+		name: "storage cannot be read for 4 s at a start",
+		plan: plain(storageAlone, killReplica(0, 60, 80), fault(StorageUnreadable, 70, 84)),
 	}, {
-		name: "requests for ConfigMaps hang, and the leader is killed",
-		plan: plain(electorAlone, ofConfigMaps(fault(APIHangs, 40, 150)), killLeader(100, 130)),
+		name: "storage cannot be written and the process is killed",
+		plan: plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(0, 90, 100), fault(APIDown, 92, 116)),
 	}, {
-		name: "answers to writes of the position are lost",
-		plan: plain(electorAlone, ofConfigMaps(halfOf(fault(AnswersLost, 20, 150))), killLeader(100, 130)),
+		name: "one exporter returns a permanent error, the other a retryable one",
+		plan: rejectsSecond(PipelinePermanent),
 	}, {
-		name: "the leader stops in an orderly way within dedup_interval",
-		plan: manyPods(plain(electorAlone, restart(80, 100).of(leader))).with(dedup),
+		name: "one exporter rejects a part, the other everything",
+		plan: manyPods(rejectsSecond(PipelinePartial).with(dense)),
 	}, {
-		name: "a namespace is watched again later",
-		plan: plain(storageAlone, restart(60, 62), restart(120, 122)).with(startAtEnd).
-			with(twoNamespaces).with(reconfigured(oneNamespace, bothNamespaces)),
+		name: "another cluster at the address, with storage",
+		plan: plain(storageAlone, fault(ClusterNew, 60, 60)).with(long),
 	}, {
-		name: "a namespace is watched later",
-		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd).with(twoNamespaces).
-			with(reconfigured(bothNamespaces)).with(func(p *Plan) { oneNamespace(&p.Configured) }),
-	}, {
-		name: "a field selector is widened",
-		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd).with(func(p *Plan) {
-			normal := p.Producers[0]
-			normal.Type, normal.Reason = "Normal", "Pulling"
-			p.Producers = append(p.Producers, normal)
-			p.Later = []Configured{p.Configured}
-			p.Types = []string{"Warning"}
-		}),
+		name: "another cluster at the address does not answer at once which one it is",
+		plan: plain(neither, fault(ClusterNew, 60, 60), ofResource(fault(APIRefuses, 60, 75), "namespaces", http.StatusInternalServerError)).
+			with(long).with(fromBeginning),
 	}, {
 		name:     "counts are reached again after etcd was restored from a backup",
 		plan:     plain(storageAlone, backup(60, 15*time.Second)).with(noProducers),
 		scenario: Scenario{Act: reachAgain, Check: checkReachedAgain},
 	}, {
-		name: "etcd is restored from a backup while the process is down",
-		plan: plain(storageAlone, backup(65, 30*time.Second), killReplica(0, 60, 70)).with(long),
+		name: "a rule for tags of events is added, and the pods are gone that records know",
+		plan: plain(storageAlone, deletes(restart(60, 62))).with(func(p *Plan) {
+			later := p.Configured
+			later.TagsFrom = []string{fromEvent}
+			p.Later = []Configured{later}
+		}),
 	}, {
-		name: "etcd is restored from a backup, without storage and elector",
-		plan: plain(neither, backup(60, 30*time.Second)).with(long),
+		name: "history is compacted between two pages of a list",
+		plan: plain(storageAlone, ofResource(fault(APISlow, 60, 140), "events", 0).slowBy(14*time.Second), killReplica(0, 62, 64)).
+			with(func(p *Plan) { p.Existing, p.OldServer, p.CompactAfter = 4200, true, 5*time.Second }),
 	}, {
-		name: "etcd is restored from a backup, with an elector",
-		plan: plain(electorAlone, backup(60, 30*time.Second)).with(long),
+		name: "the pipeline rejects while a list has more bytes than the queue",
+		plan: plain(storageAlone, killReplica(0, 50, 100), fault(PipelineRejects, 95, 160)).with(lasting(5 * time.Minute)).
+			with(func(p *Plan) { p.CompactAfter = 20 * time.Second }),
+		scenario: Scenario{Act: writesLarge(120, func(ev *corev1.Event) { ev.Message = strings.Repeat("x", 60<<10) })},
 	}, {
-		name: "another cluster at the address, with an elector",
-		plan: plain(electorAlone, fault(ClusterNew, 60, 60)).with(long),
+		name:     "reasons of 1 MiB while the pipeline rejects",
+		plan:     plain(storageAlone, fault(PipelineRejects, 25, 60)),
+		scenario: Scenario{Act: writesLarge(40, func(ev *corev1.Event) { ev.Reason = strings.Repeat("x", 1<<20) })},
 	},
 }
+
+// plain is a plan of three minutes with one Deployment, whose pod has an event every two seconds.
+func plain(m Mode, faults ...Fault) Plan {
+	p := Plan{
+		Seed: 1, Mode: m, Replicas: 1, Namespaces: 1,
+		EventTTL: time.Hour, CompactAfter: 5 * time.Minute, Lease: leaseTimes(15, 10, 1),
+		Configured: Configured{
+			Collection: 10 * time.Second, MaxDepth: 10, CacheSize: 100_000, CacheTTL: 10 * time.Minute,
+			MaxSeries: 10_000, SeriesTTL: time.Hour, QPS: -1,
+		},
+		Apps:      []AppPlan{{Kind: "deployment", LabelAt: 1}},
+		Producers: []ProducerPlan{writes(OldRecorder, "BackOff", firstWrite, 2*time.Second, 80)},
+		Exporters: 1, Faults: faults, Active: 3 * time.Minute,
+	}
+	if m.Elector {
+		p.Replicas = 2
+	}
+	return p
+}
+
+// writes is the plan of a producer of n warnings about the first app's first pod.
+func writes(style Style, reason string, start, gap time.Duration, n int) ProducerPlan {
+	return ProducerPlan{
+		Style: style, Reason: reason, Type: "Warning", Start: start, Gap: gap, Writes: n,
+	}
+}
+
+// with changes a plan.
+func (p Plan) with(change func(*Plan)) Plan {
+	change(&p)
+	return p
+}
+
+func fault(kind FaultKind, from, to int) Fault {
+	begin, end := time.Duration(from)*time.Second, time.Duration(to)*time.Second
+	return Fault{Kind: kind, From: begin, To: end, Replica: everyone}
+}
+
+// of lets a fault concern one replica.
+func (f Fault) of(replica int) Fault {
+	f.Replica = replica
+	return f
+}
+
+func (f Fault) slowBy(delay time.Duration) Fault {
+	f.Delay = delay
+	return f
+}
+
+func ofVerb(verb string, f Fault) Fault {
+	f.Verb = verb
+	return f
+}
+
+// ofResource lets a fault concern requests for one resource.
+func ofResource(f Fault, resource string, status int) Fault {
+	f.Resource, f.Status = resource, status
+	return f
+}
+
+func killLeader(from, to int) Fault { return fault(Killed, from, to).of(leader) }
+
+func killReplica(replica, from, to int) Fault { return fault(Killed, from, to).of(replica) }
+
+func restart(from, to int) Fault { return fault(Restarted, from, to).of(0) }
+
+// deletes lets all workloads be deleted while the process is down.
+func deletes(f Fault) Fault {
+	f.Deletes = 1
+	return f
+}
+
+// backup restores a backup of that age.
+func backup(at int, age time.Duration) Fault { return fault(BackupRestored, at, at).slowBy(age) }
+
+// rejectsSecond is a plan with two exporters: the second rejects while the first has the fault.
+func rejectsSecond(first FaultKind) Plan {
+	second := fault(PipelineRejects, 60, 70)
+	second.Exporter = 1
+	p := plain(storageAlone, fault(first, 60, 70), second)
+	p.Exporters = 2
+	return p
+}
+
+// twoReceivers lets the leader lose its lease while the pipeline of one of its receivers hangs.
+func twoReceivers(hangs int) func(*Plan) {
+	return func(p *Plan) {
+		p.TwoReceivers, p.Faults = true, p.losesLease(hangs, time.Minute, 100*time.Second)
+	}
+}
+
+func dedup(p *Plan) { p.Dedup = 13 * time.Second }
+
+func noProducers(p *Plan) { p.Producers = nil }
+
+// fromBeginning lets records be all that was offered: else, what a first list shows is noted, too.
+func fromBeginning(p *Plan) { p.FromBeginning = true }
 
 // lasting lets the first producer write for that long, and the run last as long.
 func lasting(d time.Duration) func(*Plan) {
@@ -113,48 +200,29 @@ func lasting(d time.Duration) func(*Plan) {
 	}
 }
 
-// fromBeginning lets records be all that was offered: else, what a first list shows is noted, too.
-func fromBeginning(p *Plan) { p.FromBeginning = true }
-
-func compacted(p *Plan) { p.CompactAfter = 20 * time.Second }
-
-// twoNamespaces gives a plan a second namespace with an app, whose pod has the same events.
-func twoNamespaces(p *Plan) {
-	p.Namespaces, p.Watched = 2, []string{namespace(0), namespace(1)}
-	p.Apps = append(slices.Clone(p.Apps), AppPlan{Kind: "deployment", Namespace: 1, LabelAt: 1})
-	second := p.Producers[0]
-	second.App = 1
-	p.Producers = append(slices.Clone(p.Producers), second)
+// dense lets all pods have events all the time, for a while.
+func dense(p *Plan) {
+	first := &p.Producers[0]
+	first.Start, first.Gap, first.Writes = 58*time.Second, 50*time.Millisecond, 160
 }
 
-// reconfigured lets the configuration change from process to process.
-func reconfigured(changes ...func(*Configured)) func(*Plan) {
-	return func(p *Plan) {
-		last := p.Configured
-		for _, change := range changes {
-			change(&last)
-			p.Later = append(p.Later, last)
-		}
+// long lets the producers write long after a restore, and far more before it, so that the versions
+// of what was watched are not reached again.
+func long(p *Plan) {
+	p.Active, p.Producers[0].Writes = 5*time.Minute, 140
+	storm := writes(HandMade, "Storm", 40*time.Second, 10*time.Millisecond, 800)
+	storm.Type = "Normal"
+	p.Producers = append(p.Producers, storm)
+}
+
+// manyPods gives a plan nine more pods with events of their own.
+func manyPods(p Plan) Plan {
+	for i := range 9 {
+		more := p.Producers[0]
+		more.Pod = i + 1
+		p.Producers = append(slices.Clone(p.Producers), more)
 	}
-}
-
-func oneNamespace(c *Configured) { c.Watched = []string{namespace(0)} }
-
-func bothNamespaces(c *Configured) { c.Watched = []string{namespace(0), namespace(1)} }
-
-func ofConfigMaps(f Fault) Fault {
-	f.Resource = configMaps.Resource
-	return f
-}
-
-func (f Fault) slowBy(delay time.Duration) Fault {
-	f.Delay = delay
-	return f
-}
-
-func onlyUpdates(f Fault) Fault {
-	f.Verb = "update"
-	return f
+	return p
 }
 
 // reportsForbiddenPosition checks that the status of the leader is an error. The contract: an API server that "refuses a permission never stops the
@@ -163,6 +231,29 @@ func reportsForbiddenPosition(e *environment) {
 	time.Sleep(90 * time.Second)
 	if !slices.ContainsFunc(e.allProcesses(), func(p *process) bool { return p.failing(0) > 0 }) {
 		e.violate(neverSilent, "", "the leader may not note its progress, and its status is no error")
+	}
+}
+
+// writesLarge writes n events at once.
+func writesLarge(n int, enlarge func(*corev1.Event)) func(*environment) {
+	return func(e *environment) {
+		time.Sleep(30 * time.Second)
+		for i := range n {
+			e.writeByHand(fmt.Sprint("large-", i), enlarge)
+		}
+	}
+}
+
+// writeByHand creates an event of its own about the first app's pod.
+func (e *environment) writeByHand(name string, change func(*corev1.Event)) {
+	pod := e.apps[0].subject(0)
+	pod.create(e.server)
+	ev := pod.event(name)
+	ev.Reason, ev.Type, ev.Message = "ByHand", "Normal", "written by hand"
+	ev.Source.Component = "by-hand"
+	change(ev)
+	if _, err := e.server.Create(events, ev); err != nil {
+		e.violate(nothingInvented, "", "the scenario cannot write: %v", err)
 	}
 }
 

@@ -94,12 +94,6 @@ func (c *storageClient) batch(ctx context.Context, operations []*storage.Operati
 		return errStorage
 	}
 	p.replica.env.storage.apply(operations)
-	if writes {
-		p.checkWrite(operations)
-		if kill || chance(draw(p.replica.env.plan.Seed, p.name+" restores", number), restoredOneIn) {
-			p.replica.env.checkRestorable()
-		}
-	}
 	if kill {
 		p.die("at a write, after it acted")
 		return errStorage

@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -259,27 +258,4 @@ func (e *environment) idealSums() (most map[seriesKey]int64, least func(seriesKe
 		}
 		return required[key]
 	}
-}
-
-func (t *Topology) parts() []part {
-	return []part{
-		{string(t.Signals), t.Signals != BothSignals},
-		{"two receivers in each Collector", t.TwoReceivers},
-		{"bookmarks of events", t.EventBookmarks},
-		{fmt.Sprint("API servers whose caches lag ", t.CacheLags), t.CacheLags != nil},
-		{fmt.Sprint("receivers start later by ", t.SlowStart), t.SlowStart > 0},
-		{fmt.Sprint("the elector calls them later by ", t.SlowStop, " at the end of a term"), t.SlowStop > 0},
-	}
-}
-
-// shrinkTopology takes parts out.
-func shrinkTopology(try func(func(*Plan)) bool) {
-	try(func(p *Plan) { p.Retry = RetryPlan{} })
-	if try(func(p *Plan) { p.Topology = Topology{Signals: p.Signals} }) {
-		return
-	}
-	try(func(p *Plan) { p.TwoReceivers = false })
-	try(func(p *Plan) { p.EventBookmarks = false })
-	try(func(p *Plan) { p.CacheLags = nil })
-	try(func(p *Plan) { p.SlowStart, p.SlowStop = 0, 0 })
 }

@@ -65,9 +65,6 @@ func (g *generator) visit(n ast.Node) bool {
 	case *ast.GenDecl:
 		return n.Tok == token.VAR // Constants and types have no place for a condition.
 	case *ast.IfStmt:
-		if g.onlyNotes(n.Body) && (n.Else == nil || g.onlyNotes(n.Else)) {
-			return false
-		}
 		g.condition(n.Cond)
 	case *ast.ForStmt:
 		if n.Cond != nil {
@@ -169,17 +166,11 @@ func (g *generator) statements(list []ast.Stmt) {
 	}
 }
 
-// onlyNotes reports whether all that a block does is to note a rare state.
-func (g *generator) onlyNotes(s ast.Stmt) bool {
-	block, ok := s.(*ast.BlockStmt)
-	return ok && !slices.ContainsFunc(block.List, func(s ast.Stmt) bool { return !strings.HasPrefix(g.text(s), "reached.") })
-}
-
 // canBeLeftOut excludes what does not compile without the statement, and what no promise is about:
-// logs, and the points of internal/reached. A program without an unlock ends at once.
+// logs. A program without an unlock ends at once.
 func canBeLeftOut(s ast.Stmt, text string) bool {
 	if strings.Contains(text, "ock()") || strings.Contains(text, "ogger.") || strings.Contains(text, "log.") ||
-		strings.HasPrefix(text, "panic(") || strings.HasPrefix(text, "reached.") {
+		strings.HasPrefix(text, "panic(") {
 		return false
 	}
 	switch s := s.(type) {
@@ -200,7 +191,7 @@ func (g *generator) never(e ast.Expr, what string)  { g.wrap(e, what, "mutation.
 func (g *generator) wrap(n ast.Node, what, before, after string) {
 	m := mutant{number: len(g.mutants) + 1}
 	text, _, _ := strings.Cut(g.text(n), "\n")
-	m.file, m.at = g.file, fmt.Sprintf("line %d", g.files.Position(n.Pos()).Line)
+	m.file, m.line = g.file, g.files.Position(n.Pos()).Line
 	m.name = fmt.Sprintf("%s %s: %s: %s", g.file, g.function, strings.TrimSpace(text), what)
 	g.mutants = append(g.mutants, m)
 	numbered := func(text string) string { return strings.ReplaceAll(text, "%d", fmt.Sprint(m.number)) }

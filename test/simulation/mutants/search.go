@@ -4,13 +4,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,68 +21,7 @@ import (
 type result struct {
 	mutant mutant
 	by     string // the promise that broke, or the test that failed; empty: nothing found it
-	how    string // the promise broke
-	seeds  string // that were needed, or tried
 	err    error  // why there was no search; nil: there was one
-
-	directory string // of the package whose tests found it, or of the simulation
-}
-
-// search tries mutants one after the other.
-type search struct {
-	directory string    // temporary
-	runtime   overlay   // with which runs replay exactly
-	unchanged *receiver // the one without a fault; it has the generated mutants if they are tried
-	seeds     int
-	limit     time.Duration
-}
-
-// newSearch returns a search whose unchanged receiver has these contents of files.
-func newSearch(ctx context.Context, contents map[string]string, seeds int, limit time.Duration) (*search, error) {
-	directory, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return nil, err
-	}
-	s := &search{directory: directory, seeds: seeds, limit: limit}
-	err = s.makeRuntime(ctx)
-	if err == nil {
-		s.unchanged, err = s.receiver(contents)
-	}
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
-// makeRuntime makes the overlay of the runtime.
-func (s *search) makeRuntime(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "go", "run", "./"+simulation+"/runtimeoverlay", s.directory)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot make the runtime of the simulation: %w\n%s", err, output)
-	}
-	written, err := os.ReadFile(filepath.Join(s.directory, "overlay.json"))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(written, &s.runtime)
-}
-
-func (s *search) close() { _ = os.RemoveAll(s.directory) }
-
-// all searches for the mutants until the context ends, and reports the progress.
-func (s *search) all(ctx context.Context, chosen []mutant) (results []*result) {
-	for i, m := range chosen {
-		began := time.Now()
-		r := s.one(ctx, m)
-		if ctx.Err() != nil {
-			return results
-		}
-		took := time.Since(began).Round(time.Second)
-		fmt.Fprintf(os.Stdout, "%d/%d %s: %v (%v)\n", i+1, len(chosen), m.name, r, took)
-		results = append(results, r)
-	}
-	return results
 }
 
 func (r *result) String() string {
@@ -89,79 +31,213 @@ func (r *result) String() string {
 	case r.by == "":
 		return "NOTHING finds it"
 	}
-	return fmt.Sprintf("%s: %.160s (seeds: %s)", r.by, r.how, r.seeds)
+	return r.by
 }
 
-// finder is one thing that can find a mutant of a receiver. It notes what it has found.
-type finder func(ctx context.Context, r *receiver, found *result) error
+// search tries mutants. One build has all of them. A run of the unchanged receiver notes which mutants
+// would have gone another way in it. Only these runs can find a mutant, so the search repeats only
+// these.
+type search struct {
+	*build
+	tests map[string]*notes // by the directory of the package
+	seeds []*notes          // of the environments 1, 2, …
+}
 
-// one runs what can find the mutant: random environments, and the tests of its package, of those above
-// it, and of the receiver.
-func (s *search) one(ctx context.Context, m mutant) *result {
-	found := &result{mutant: m, seeds: "not tried"}
-	r, err := s.receiver(map[string]string{}, m.change)
+// notes are what a run of the unchanged receiver has noted.
+type notes struct {
+	differs map[int]bool // numbers of mutants
+	took    time.Duration
+	slow    []string // tests that take longer than a second
+}
+
+// newSearch returns a search whose receiver has these contents of files.
+func newSearch(ctx context.Context, contents map[string]string, seeds int) (*search, error) {
+	b, err := newBuild(ctx, contents)
+	return &search{b, map[string]*notes{}, make([]*notes, seeds)}, err
+}
+
+// all tries the mutants. After the limit, it begins with no other one, and returns the results of those
+// before.
+func (s *search) all(ctx context.Context, chosen []mutant, limit time.Duration) ([]*result, error) {
+	for _, m := range chosen {
+		for _, directory := range s.directories(m) {
+			if err := s.noteTests(ctx, directory); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := s.noteEnvironments(ctx); err != nil {
+		return nil, err
+	}
+	results, start := make([]*result, len(chosen)), time.Now()
+	err := onAllCPUs(len(chosen), func(i int) error {
+		began := time.Now()
+		if ctx.Err() != nil || began.Sub(start) > limit {
+			return ctx.Err()
+		}
+		results[i] = s.one(ctx, chosen[i])
+		fmt.Fprintf(os.Stdout, "%d/%d %s (line %d): %v (%v)\n", i+1, len(chosen), chosen[i].name, chosen[i].line, results[i],
+			time.Since(began).Round(time.Second/10))
+		return ctx.Err()
+	})
+	return slices.DeleteFunc(results, func(r *result) bool { return r == nil }), err
+}
+
+// onAllCPUs calls do with the numbers below n, as often at the same time as there are CPUs.
+func onAllCPUs(n int, do func(i int) error) error {
+	next, errs := make(chan int), make([]error, n)
+	var workers sync.WaitGroup
+	for range runtime.NumCPU() {
+		workers.Go(func() {
+			for i := range next {
+				errs[i] = do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return errors.Join(errs...)
+}
+
+// wholeReceiver are the packages whose tests run whole receivers.
+var wholeReceiver = []string{".", "internal/loop", "internal/progress", "internal/election", "internal/health"}
+
+// directories returns those whose tests can find a mutant: of its package, of those above it, and those
+// that run whole receivers. Without environments, only the tests of its package count.
+func (s *search) directories(m mutant) (all []string) {
+	if len(s.seeds) == 0 {
+		return []string{m.packageOf()}
+	}
+	for directory := m.packageOf(); directory != "."; directory = filepath.Dir(directory) {
+		all = append(all, directory)
+	}
+	for _, directory := range wholeReceiver {
+		if !slices.Contains(all, directory) {
+			all = append(all, directory)
+		}
+	}
+	return all
+}
+
+func (s *search) noteTests(ctx context.Context, directory string) error {
+	if s.tests[directory] != nil {
+		return nil
+	}
+	var slow []string
+	n, err := s.note(func(env ...string) error {
+		failed, output, err := s.test(ctx, directory, env, "-test.v", "-test.timeout", testLimit.String())
+		if failed != "" {
+			err = fmt.Errorf("without a mutant, the tests of %s fail, too: %s", directory, failed)
+		}
+		slow = slowTests(output)
+		return err
+	})
+	n.slow = slow
+	s.tests[directory] = n
+	fmt.Fprintf(os.Stdout, "the tests of %s take %v\n", directory, n.took.Round(time.Second/10))
+	return err
+}
+
+// slowTests reads them from the output of tests.
+func slowTests(output []byte) (slow []string) {
+	for _, passed := range passes.FindAllSubmatch(output, -1) {
+		if seconds, err := strconv.ParseFloat(string(passed[2]), 64); err == nil && seconds > 1 {
+			slow = append(slow, string(passed[1]))
+		}
+	}
+	return slow
+}
+
+var passes = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.*)s\)$`)
+
+func (s *search) noteEnvironments(ctx context.Context) error {
+	if len(s.seeds) == 0 {
+		return nil
+	}
+	if _, err := s.binary(ctx, simulation); err != nil { // Before several need it at the same time.
+		return err
+	}
+	return onAllCPUs(len(s.seeds), func(i int) (err error) {
+		s.seeds[i], err = s.note(func(env ...string) error {
+			broken, err := s.breaks(ctx, i+1, env...)
+			if broken != "" {
+				err = fmt.Errorf("without a mutant, seed %d breaks %q", i+1, broken)
+			}
+			return err
+		})
+		return err
+	})
+}
+
+// note returns what a run notes that gets the environment variables.
+func (s *search) note(run func(env ...string) error) (*notes, error) {
+	file, err := os.CreateTemp(s.directory, "notes")
 	if err != nil {
-		found.err = err
-		return found
+		return nil, err
 	}
-	defer r.remove()
-	finders := []finder{s.simulate}
-	for _, directory := range above(m.packageOf()) {
-		finders = append(finders, s.testsOf(directory))
+	defer func() { _ = os.Remove(file.Name()) }()
+	defer file.Close()
+	began := time.Now()
+	err = run(notesVariable + "=" + file.Name())
+	n := &notes{differs: map[int]bool{}, took: time.Since(began)}
+	content, readErr := os.ReadFile(file.Name())
+	for line := range strings.Lines(string(content)) {
+		if number, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+			n.differs[number] = true
+		}
 	}
-	for _, find := range finders {
-		if found.err = find(ctx, r, found); found.err != nil || found.by != "" {
-			break
+	return n, errors.Join(err, readErr)
+}
+
+// one tries the tests of the mutant's package, then environments, and then the tests of the packages
+// above it.
+func (s *search) one(ctx context.Context, m mutant) *result {
+	found := &result{mutant: m}
+	for i, directory := range s.directories(m) {
+		if i == 1 {
+			found.by, found.err = s.simulate(ctx, m)
+		}
+		if found.err == nil && found.by == "" {
+			found.by, found.err = s.testsOf(ctx, directory, m)
 		}
 	}
 	return found
 }
 
-// simulate runs environments until one of them breaks a promise that the unchanged receiver keeps
-// at that seed.
-func (s *search) simulate(ctx context.Context, r *receiver, found *result) error {
-	if _, err := r.build(ctx, simulation); err != nil { // That does not count.
-		return err
+// testsOf returns the test of a package that finds the mutant.
+func (s *search) testsOf(ctx context.Context, directory string, m mutant) (string, error) {
+	n := s.tests[directory]
+	if !n.differs[m.number] {
+		return "", nil
 	}
-	limited, cancel := context.WithTimeout(ctx, s.limit)
-	defer cancel()
-	found.seeds = fmt.Sprintf("not found in %d", s.seeds)
-	for first := 1; first <= s.seeds; {
-		b, err := r.breaks(limited, first, s.seeds-first+1)
-		switch {
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			found.seeds = fmt.Sprintf("not found in %v", s.limit)
-			return nil
-		case err != nil || b.promise == "":
-			return err
-		}
-		unchanged, err := s.unchanged.breaks(ctx, b.seed, 1)
-		if err != nil {
-			return err
-		}
-		if unchanged.promise == "" {
-			found.seeds, found.by, found.how = strconv.Itoa(b.seed), b.promise, b.how
-			return nil
-		}
-		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q: %.160s\n",
-			b.seed, unchanged.promise, unchanged.how)
-		first = b.seed + 1
+	env, limit := []string{m.env()}, []string{"-test.timeout", (10*time.Second + 5*n.took).String()}
+	slow := "^(" + strings.Join(n.slow, "|") + ")$"
+	failed, _, err := s.test(ctx, directory, env, append(limit, "-test.skip", slow)...)
+	if failed == "" && err == nil && n.slow != nil {
+		failed, _, err = s.test(ctx, directory, env, append(limit, "-test.run", slow)...)
 	}
-	return nil
+	if failed != "" {
+		failed += " in " + directory
+	}
+	return failed, err
 }
 
-// testsOf returns the finder that runs the tests of a directory's package.
-func (s *search) testsOf(directory string) finder {
-	return func(ctx context.Context, r *receiver, found *result) error {
-		failed, err := r.fails(ctx, directory, testLimit)
-		if err != nil || failed == "" {
-			return err
+// simulate returns the promise that the mutant breaks in an environment.
+func (s *search) simulate(ctx context.Context, m mutant) (string, error) {
+	for i, n := range s.seeds {
+		if !n.differs[m.number] {
+			continue
 		}
-		unchanged, err := s.unchanged.fails(ctx, directory, testLimit)
-		if err == nil && unchanged != "" {
-			err = fmt.Errorf("without a mutant, the tests of %s fail, too: %s", directory, unchanged)
+		broken, err := s.breaks(ctx, i+1, m.env())
+		if err != nil {
+			return "", err
 		}
-		found.by, found.how = fmt.Sprintf("`%s` in %s", failed, directory), "fails"
-		return err
+		if broken != "" {
+			return fmt.Sprintf("%q in environment %d", broken, i+1), nil
+		}
 	}
+	return "", nil
 }

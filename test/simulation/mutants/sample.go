@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"go/token"
 	"io/fs"
 	"math/rand/v2"
@@ -11,7 +12,7 @@ import (
 	"strings"
 )
 
-// mutated are the packages, with those below them, that get generated mutants: the receiver's core.
+// mutated are the packages that get mutants: the receiver's core.
 var mutated = []string{"loop", "election", "progress", "journal", "ledger", "series", "delivery", "queue", "watch"}
 
 const (
@@ -54,7 +55,7 @@ func IsAtLimit(n int, isEqual bool) bool { return isEqual && differs(n) }
 func LeavesOut(n int) bool               { return differs(n) }
 `
 
-// generate adds the files of a receiver that has all generated mutants, and returns these.
+// generate adds the files of a receiver that has all mutants, and returns these.
 func generate(contents map[string]string) ([]mutant, error) {
 	gen := &generator{files: token.NewFileSet()}
 	contents[mutationPath+"/mutation.go"] = mutation
@@ -76,6 +77,17 @@ func generate(contents map[string]string) ([]mutant, error) {
 	}
 	return gen.mutants, nil
 }
+
+// mutant is a deliberate fault.
+type mutant struct {
+	number int
+	name   string
+	file   string // relative to the repository, where the command is started
+	line   int
+}
+
+// env returns the environment variable that makes a receiver the mutant.
+func (m *mutant) env() string { return fmt.Sprintf("%s=%d", numberVariable, m.number) }
 
 // packageOf returns the directory of the mutant's package.
 func (m *mutant) packageOf() string { return filepath.Dir(m.file) }
