@@ -61,11 +61,14 @@ func chainOf(objects ...*object) map[string]any {
 	}
 	for _, o := range objects {
 		if prefix := conventional[o.GetKind()]; prefix != "" {
-			resource[prefix+".name"], resource[prefix+".uid"] = o.GetName(), string(o.GetUID())
+			resource[prefix+".name"] = o.GetName()
+		}
+		if o.GetKind() == "Pod" { // The UIDs of others are off by default.
+			resource["k8s.pod.uid"] = string(o.GetUID())
 		}
 	}
 	if len(objects) > 1 {
-		maps.Copy(resource, objectAttributes("k8s.owner", objects[1]))
+		resource["k8s.owner.kind"], resource["k8s.owner.name"] = objects[1].GetKind(), objects[1].GetName()
 		resource["k8s.owner.chain"] = qualifiedNames(objects[1:])
 	}
 	return resource
