@@ -145,7 +145,6 @@ test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) 
 suite-all-e2e:
 	@$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")
 suite-race-simulation:
-	@$(RACE) ./test/apiserver
 	@$(RACE) -timeout 30m -run TestRandomEnvironments ./test/simulation -args -races -seeds 100
 suite-more-simulation:
 	@$(SIMULATE) -test.run TestRandomEnvironments -first 501 -seeds 750

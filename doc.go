@@ -10,7 +10,7 @@
 // The receiver writes records and points itself: it needs no builders for them, and no tests of what
 // mdatagen generates. Of the file for metrics, it needs two enumerations.
 //
-//go:generate sh -c "cd internal && rm -r metadatatest metadata/testdata metadata/*_test.go"
+//go:generate sh -c "rm generated_component_test.go && cd internal && rm -r metadatatest metadata/testdata metadata/*_test.go"
 //go:generate sh -c "cd internal/metadata && rm generated_logs.go generated_resource.go"
 //go:generate sed -i.all -e "/^import (/,/^)/d" -e "/^var MetricsInfo/,${DOLLAR}d" -e "/^.. AttributeCause /,/^.. AttributeWaitCause /{/WaitCause/!d;}" internal/metadata/generated_metrics.go
 //go:generate rm internal/metadata/generated_metrics.go.all
