@@ -84,12 +84,17 @@ type Config struct {
 	DedupInterval time.Duration `mapstructure:"dedup_interval"`
 	// CollectionInterval is how often metrics are emitted (30s).
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
-	// Metrics is which points of the metric are emitted.
-	Metrics MetricsConfig `mapstructure:"metrics"`
+	// Series bounds the series of the metric.
+	Series SeriesConfig `mapstructure:"series"`
+
+	// Metrics switches the metric off, or chooses the attributes of its points. By default, it has all
+	// except k8s.workload.uid.
+	Metrics metadata.MetricsConfig `mapstructure:"metrics"`
 
 	// Events switches the log records off. By default, they are enabled.
 	Events metadata.EventsConfig `mapstructure:"events"`
-	// ResourceAttributes switches resource attributes of records off. By default, all are enabled.
+	// ResourceAttributes switches resource attributes of records on and off. By default, the UIDs of
+	// owners and k8s.owner.api_version are off.
 	ResourceAttributes metadata.ResourceAttributesConfig `mapstructure:"resource_attributes"`
 
 	// Storage is a storage extension; with it a restart loses nothing, and a crash repeats at most the
@@ -138,16 +143,13 @@ type ExtractConfig struct {
 // ExtractRule extracts one label or annotation, or all whose key matches a regular expression.
 type ExtractRule = extract.Rule
 
-// MetricsConfig is which points of the metric are emitted.
-type MetricsConfig struct {
-	// MetricsConfig switches the metric off, or chooses the attributes of its points. By default, all
-	// are enabled except k8s.workload.uid.
-	metadata.MetricsConfig `mapstructure:",squash"`
-	// MaxSeries is how many series there are at most (10000), and half as many of the events of one
+// SeriesConfig bounds the series of the metric.
+type SeriesConfig struct {
+	// Max is how many series there are at most (30000), and half as many of the events of one
 	// namespace; what goes beyond is counted in one overflow series.
-	MaxSeries int `mapstructure:"max_series"`
-	// SeriesTTL is how long a series that does not move is kept (1h).
-	SeriesTTL time.Duration `mapstructure:"series_ttl"`
+	Max int `mapstructure:"max"`
+	// TTL is how long a series that does not move is kept (1h).
+	TTL time.Duration `mapstructure:"ttl"`
 	// InitialZero is whether the first collection of a new series emits 0, and the next one its
 	// value (true).
 	InitialZero bool `mapstructure:"initial_zero"`
@@ -169,8 +171,8 @@ func (c *Config) Validate() error {
 		errExtract,
 		c.validateIntervals(),
 		c.validateStorage(),
-		atLeastOne("metrics.max_series", c.Metrics.MaxSeries),
-		above0("metrics.series_ttl", c.Metrics.SeriesTTL),
+		atLeastOne("series.max", c.Series.Max),
+		above0("series.ttl", c.Series.TTL, "1h"),
 		c.validateSwitches(),
 	)
 }
@@ -217,7 +219,7 @@ func (c *Config) validateEventTypes() (errs error) {
 		}
 		for _, known := range []string{corev1.EventTypeNormal, corev1.EventTypeWarning} {
 			if eventType != known && strings.EqualFold(eventType, known) {
-				errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q is not how Kubernetes writes it, and would match nothing; write %s", i, eventType, known))
+				errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q would match nothing, because types are case-sensitive; did you mean %s?", i, eventType, known))
 			}
 		}
 	}
@@ -260,16 +262,16 @@ func notBoth(list string, include, exclude []string, equal func(a, b string) boo
 func (c *Config) validateOwners() error {
 	return errors.Join(
 		atLeastOne("owners.max_depth", c.Owners.MaxDepth),
-		above0("owners.lookup_timeout", c.Owners.LookupTimeout),
+		above0("owners.lookup_timeout", c.Owners.LookupTimeout, "2s"),
 		atLeastOne("owners.cache_size", c.Owners.CacheSize),
-		above0("owners.cache_ttl", c.Owners.CacheTTL),
+		above0("owners.cache_ttl", c.Owners.CacheTTL, "10m"),
 	)
 }
 
 func (c *Config) validateIntervals() error {
-	errs := above0("collection_interval", c.CollectionInterval)
+	errs := above0("collection_interval", c.CollectionInterval, "30s")
 	if c.DedupInterval != 0 {
-		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval))
+		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"))
 	}
 	return errs
 }
@@ -285,7 +287,7 @@ func (c *Config) validateSwitches() (errs error) {
 			{"events_include", attribute.EventsInclude != nil}, {"events_exclude", attribute.EventsExclude != nil},
 		} {
 			if setting.isSet {
-				errs = errors.Join(errs, fmt.Errorf("resource_attributes.%s.%s: this receiver has only the setting enabled; remove it, and use the filter processor", name, setting.key))
+				errs = errors.Join(errs, fmt.Errorf("resource_attributes.%s.%s: only \"enabled\" is supported here; remove this setting, and use the filter processor", name, setting.key))
 			}
 		}
 	}
@@ -349,7 +351,8 @@ func oneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return fmt.Errorf("%s: %q is not known; use one of %q", key, value, allowed)
+	last := len(allowed) - 1
+	return fmt.Errorf("%s: %q is not known; use %s or %s", key, value, strings.Join(allowed[:last], ", "), allowed[last])
 }
 
 func atLeastOne(key string, value int) error {
@@ -363,17 +366,23 @@ func atLeastOne(key string, value int) error {
 // nanoseconds, and is below it.
 const shortest = time.Millisecond
 
-func above0(key string, value time.Duration) error {
-	if value >= shortest {
+func above0(key string, value time.Duration, example string) error {
+	switch {
+	case value >= shortest:
 		return nil
+	case value > 0:
+		return fmt.Errorf("%s: %v is too short, or was written without a unit; set at least 1ms, such as %s", key, value, example)
+	default:
+		return fmt.Errorf("%s: %v is not above 0; set a duration such as %s", key, value, example)
 	}
-	return fmt.Errorf("%s: %v is too short; set a duration above 0 (at least 1ms), with its unit, such as 30s", key, value)
 }
 
 func globs(key string, patterns []string) (errs error) {
 	for i, pattern := range patterns {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %q is not a valid glob; use * for any text, ? for one character and [a-z] for a range, and \\ before one that is meant literally", key, i, pattern))
+		if pattern == "" {
+			errs = errors.Join(errs, fmt.Errorf("%s[%d]: the pattern is empty; remove it", key, i))
+		} else if _, err := path.Match(pattern, ""); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %q is not a valid glob; escape a literal *, ?, [ or \\ with \\", key, i, pattern))
 		}
 	}
 	return errs
@@ -426,7 +435,7 @@ func (c *Config) loop() loop.Config {
 		DedupInterval:      c.DedupInterval,
 		CollectionInterval: c.CollectionInterval,
 		Series: series.Config{
-			Max: c.Metrics.MaxSeries, TTL: c.Metrics.SeriesTTL, InitialZero: c.Metrics.InitialZero, Disabled: c.disabledOfPoints(),
+			Max: c.Series.Max, TTL: c.Series.TTL, InitialZero: c.Series.InitialZero, Disabled: c.disabledOfPoints(),
 		},
 		Retry: c.RetryOnFailure,
 	}

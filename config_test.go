@@ -41,7 +41,8 @@ func TestDefaults(t *testing.T) {
 	assert.Empty(t, cfg.Extract.Annotations)
 	assert.Zero(t, cfg.DedupInterval)
 	assert.Equal(t, 30*time.Second, cfg.CollectionInterval)
-	assert.Equal(t, MetricsConfig{MetricsConfig: metadata.DefaultMetricsConfig(), MaxSeries: 10_000, SeriesTTL: time.Hour, InitialZero: true}, cfg.Metrics)
+	assert.Equal(t, SeriesConfig{Max: 30_000, TTL: time.Hour, InitialZero: true}, cfg.Series)
+	assert.Equal(t, metadata.DefaultMetricsConfig(), cfg.Metrics)
 	assert.True(t, cfg.RetryOnFailure.Enabled)
 	assert.Zero(t, cfg.RetryOnFailure.MaxElapsedTime, "the API server keeps the events, so nothing is given up")
 	assert.Equal(t, []string{""}, cfg.streams(), "one watch for the whole cluster")
@@ -68,7 +69,7 @@ extract:
   annotations: [{tag_name: "x.$1", key_regex: "x/(.*)", from: rollout.argoproj.io}]
 dedup_interval: 1m
 collection_interval: 5s
-metrics: {max_series: 9, series_ttl: 2h}
+series: {max: 9, ttl: 2h}
 retry_on_failure: {enabled: true, initial_interval: 2s, max_elapsed_time: 1m}
 `)
 	require.NoError(t, err)
@@ -87,16 +88,16 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		config string
 		want   []string // key, value, fix
 	}{
-		"an unknown key":               {"namespace: [a]", []string{"namespace"}},
-		"an unknown key within owners": {"owners: {depth: 3}", []string{"depth"}},
-		"an unknown key within a rule": {"extract: {labels: [{tag_name: a, key: k, regex: r}]}", []string{"labels[0]", "regex"}},
+		"an unknown key":               {"namespace: [a]", []string{"invalid keys: namespace", "namespace: did you mean namespaces?"}},
+		"an unknown key within owners": {"owners: {lookup_timout: 3s}", []string{"owners", "owners.lookup_timout: did you mean lookup_timeout?"}},
+		"an unknown key within a rule": {"extract: {labels: [{tag_nam: a, key: k}]}", []string{"extract.labels[0].tag_nam: did you mean tag_name?"}},
 		"a value of another type":      {"owners: {max_depth: deep}", []string{"max_depth", "int"}},
 		"a map as a list":              {"namespaces: {}", []string{"namespaces"}},
 		"two errors of rules": {
 			"extract: {labels: [{tag_name: t}], annotations: [{tag_name: u}]}", []string{"extract.labels[0]: ", "\nextract.annotations[0]: "},
 		},
 		"an unknown service attribute": {"extract: {metadata: [k8s.pod.ip]}", []string{"extract", "metadata[0]", `"k8s.pod.ip"`, "service.name"}},
-		"an unknown auth type":         {"auth_type: token", []string{"auth_type", `"token"`, "serviceAccount", "kubeConfig", "none"}},
+		"an unknown auth type":         {"auth_type: token", []string{"auth_type", `"token"`, "use serviceAccount, kubeConfig or none"}},
 		"a context without kubeConfig": {"context: blue", []string{"context", `"blue"`, "auth_type: kubeConfig"}},
 		"a kubeconfig without kubeConfig": {
 			"{auth_type: none, kubeconfig: /etc/kube}", []string{"kubeconfig", `"/etc/kube"`, "auth_type: kubeConfig"},
@@ -111,11 +112,12 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		},
 		"a bad namespace glob": {`exclude_namespaces: ["[a"]`, []string{"exclude_namespaces[0]", `"[a"`, "not a valid glob"}},
 		"a bad reason glob":    {`include_reasons: [ok, "[a"]`, []string{"include_reasons[1]", `"[a"`, "not a valid glob"}},
-		"an empty glob":        {`exclude_reasons: [""]`, []string{"exclude_reasons[0]", `""`, "not a valid glob"}},
+		"an empty glob":        {`exclude_reasons: [""]`, []string{"exclude_reasons[0]", "empty", "remove it"}},
 		"a reason in both lists": {
 			"{include_reasons: [Killing], exclude_reasons: [Killing]}", []string{"include_reasons[0]", `"Killing"`, "exclude_reasons", "remove it from one"},
 		},
 		"a plural":                             {"include_kinds: [pod, Deployments]", []string{"include_kinds[1]", `"Deployments"`, "kinds are singular, such as deployment"}},
+		"a short name":                         {"include_kinds: [deploy]", []string{"include_kinds[0]", `"deploy"`, "write deployment"}},
 		"a bad kind glob":                      {`exclude_kinds: ["[a"]`, []string{"exclude_kinds[0]", `"[a"`, "not a valid glob"}},
 		"a kind in both lists in another case": {"{include_kinds: [pod], exclude_kinds: [Pod]}", []string{"include_kinds[0]", `"pod"`, "exclude_kinds", "remove it from one"}},
 		"neither logs nor the metric": {
@@ -126,17 +128,18 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"a tag from a plural":  {"extract: {labels: [{key: team, from: pods}]}", []string{"labels[0].from", `"pods"`, "kinds are singular"}},
 		"an empty event type":  {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
 		"an event type in the wrong case": {
-			"event_types: [Normal, warning]", []string{"event_types[1]", `"warning"`, "match nothing", "write Warning"},
+			"event_types: [Normal, warning]", []string{"event_types[1]", `"warning"`, "match nothing", "did you mean Warning?"},
 		},
-		"an unknown start":      {"start_at: now", []string{"start_at", `"now"`, "end", "beginning"}},
-		"no depth":              {"owners: {max_depth: 0}", []string{"owners.max_depth", "0", "1 or more"}},
-		"no lookup timeout":     {"owners: {lookup_timeout: 0s}", []string{"owners.lookup_timeout", "0s", "above 0"}},
-		"no cache":              {"owners: {cache_size: 0}", []string{"owners.cache_size", "0", "1 or more"}},
-		"a negative cache TTL":  {"owners: {cache_ttl: -1s}", []string{"owners.cache_ttl", "-1s", "above 0"}},
-		"neither key nor regex": {"extract: {labels: [{tag_name: t}]}", []string{"extract", "labels[0]", "key", "key_regex", "exactly one"}},
-		"both key and regex":    {"extract: {annotations: [{key: a, key_regex: b}]}", []string{"extract", "annotations[0]", `"a"`, `"b"`, "exactly one"}},
-		"a bad regex":           {`extract: {labels: [{key_regex: "("}]}`, []string{"extract", "labels[0].key_regex", `"("`, "regular expression"}},
-		"from nowhere":          {`extract: {labels: [{key: a, from: "a b"}]}`, []string{"extract", "labels[0].from", `"a b"`, "nearest", "namespace", "node", "event", "deployment"}},
+		"an unknown start":       {"start_at: now", []string{"start_at", `"now"`, "end", "beginning"}},
+		"no depth":               {"owners: {max_depth: 0}", []string{"owners.max_depth", "0", "1 or more"}},
+		"no lookup timeout":      {"owners: {lookup_timeout: 0s}", []string{"owners.lookup_timeout", "0s", "above 0"}},
+		"a timeout without unit": {"owners: {lookup_timeout: 2}", []string{"owners.lookup_timeout", "2ns", "without a unit", "such as 2s"}},
+		"no cache":               {"owners: {cache_size: 0}", []string{"owners.cache_size", "0", "1 or more"}},
+		"a negative cache TTL":   {"owners: {cache_ttl: -1s}", []string{"owners.cache_ttl", "-1s", "above 0"}},
+		"neither key nor regex":  {"extract: {labels: [{tag_name: t}]}", []string{"extract", "labels[0]", "key", "key_regex", "exactly one"}},
+		"both key and regex":     {"extract: {annotations: [{key: a, key_regex: b}]}", []string{"extract", "annotations[0]", `"a"`, `"b"`, "exactly one"}},
+		"a bad regex":            {`extract: {labels: [{key_regex: "("}]}`, []string{"extract", "labels[0].key_regex", `"("`, "regular expression"}},
+		"from nowhere":           {`extract: {labels: [{key: a, from: "a b"}]}`, []string{"extract", "labels[0].from", `"a b"`, "nearest", "namespace", "node", "event", "deployment"}},
 		"an attribute of the receiver as tag name": {
 			"extract: {labels: [{tag_name: k8s.pod.name, key: a}]}", []string{"extract", "labels[0].tag_name", `"k8s.pod.name"`, "choose another name", "k8s.<kind>.label.<key>"},
 		},
@@ -149,14 +152,14 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		},
 		"a negative interval":                  {"dedup_interval: -1s", []string{"dedup_interval", "-1s", "0s"}},
 		"no collection interval":               {"collection_interval: 0s", []string{"collection_interval", "0s", "above 0"}},
-		"no series":                            {"metrics: {max_series: 0}", []string{"metrics.max_series", "0", "1 or more"}},
-		"no series TTL":                        {"metrics: {series_ttl: 0s}", []string{"metrics.series_ttl", "0s", "above 0"}},
-		"an unknown attribute of the resource": {"resource_attributes: {k8s.pod.ip: {enabled: false}}", []string{"resource_attributes", "k8s.pod.ip"}},
+		"no series":                            {"series: {max: 0}", []string{"series.max", "0", "1 or more"}},
+		"no series TTL":                        {"series: {ttl: 0s}", []string{"series.ttl", "0s", "above 0"}},
+		"an unknown attribute of the resource": {"resource_attributes: {k8s.ower.uid: {enabled: true}}", []string{"resource_attributes", "did you mean k8s.owner.uid?"}},
 		"an unknown attribute of the metric": {
 			"metrics: {k8s.event.occurrences: {attributes: [k8s.pod.name]}}", []string{"k8s.event.occurrences", "k8s.pod.name", "k8s.event.reason"},
 		},
 		"a filter of a resource attribute": {
-			"resource_attributes: {k8s.pod.name: {events_exclude: [{strict: a}]}}", []string{"resource_attributes.k8s.pod.name.events_exclude", "remove it", "filter processor"},
+			"resource_attributes: {k8s.pod.name: {events_exclude: [{strict: a}]}}", []string{"resource_attributes.k8s.pod.name.events_exclude", "remove this setting", "filter processor"},
 		},
 		"another aggregation": {
 			"metrics: {k8s.event.occurrences: {aggregation_strategy: avg}}", []string{"metrics.k8s.event.occurrences.aggregation_strategy", `"avg"`, "remove it"},
@@ -205,10 +208,10 @@ func TestStorageHasNoUseTogetherWithALeaderElector(t *testing.T) {
 }
 
 func TestAllErrorsAreReportedAtOnce(t *testing.T) {
-	_, err := configure(t, "{start_at: now, kube_api_burst: 0, metrics: {max_series: 0}}")
+	_, err := configure(t, "{start_at: now, kube_api_burst: 0, series: {max: 0}}")
 	require.ErrorContains(t, err, "start_at")
 	require.ErrorContains(t, err, "kube_api_burst")
-	require.ErrorContains(t, err, "metrics.max_series")
+	require.ErrorContains(t, err, "series.max")
 }
 
 func TestTheDefaultAttributesOfPoints(t *testing.T) {

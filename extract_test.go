@@ -218,14 +218,14 @@ func TestTheNameOfTheClusterIsOnRecordsAndPoints(t *testing.T) {
 	})
 }
 
-func TestDisabledAttributesAreLeftOutAndDoNotDistinguishSeries(t *testing.T) {
+func TestAttributesAreSwitchedOnAndOff(t *testing.T) {
 	const config = `
 start_at: beginning
 resource_attributes:
   k8s.workload.name: {enabled: false}
   k8s.workload.uid: {enabled: false}
   k8s.deployment.name: {enabled: false}
-  k8s.deployment.uid: {enabled: false}
+  k8s.deployment.uid: {enabled: true}
   k8s.pod.uid: {enabled: false}
   tilt.manifest: {enabled: false}
 metrics:
@@ -248,7 +248,8 @@ metrics:
 		p.Logs.EachRecord(func(resource map[string]any, _ plog.LogRecord) {
 			assert.Equal(t, "Deployment", resource["k8s.workload.kind"])
 			assert.Contains(t, resource, "k8s.pod.name")
-			for _, disabled := range []string{"k8s.workload.name", "k8s.workload.uid", "k8s.deployment.name", "k8s.deployment.uid", "k8s.pod.uid", "tilt.manifest"} {
+			assert.Contains(t, resource, "k8s.deployment.uid", "which is off by default")
+			for _, disabled := range []string{"k8s.workload.name", "k8s.workload.uid", "k8s.deployment.name", "k8s.owner.uid", "k8s.pod.uid", "tilt.manifest"} {
 				assert.NotContains(t, resource, disabled)
 			}
 		})

@@ -101,7 +101,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if r.resolver, err = r.newResolver(restConfig); err != nil {
 		return err
 	}
-	if err := r.health.Measure(r.elector.leadership.Leads, r.config.Metrics.MaxSeries, r.resolver); err != nil {
+	if err := r.health.Measure(r.elector.leadership.Leads, r.config.Series.Max, r.resolver); err != nil {
 		return err
 	}
 	if r.config.LeaderElector == nil { // A standby waits for no answer.

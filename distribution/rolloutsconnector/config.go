@@ -41,16 +41,16 @@ func createDefaultConfig() component.Config {
 func (c *Config) Validate() error {
 	var errs []error
 	if c.IdleTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("idle_timeout: %v is not above 0; set a duration such as 5m", c.IdleTimeout))
+		errs = append(errs, fmt.Errorf("idle_timeout: %v must be above 0; set a duration such as 5m", c.IdleTimeout))
 	}
 	if c.SettleTime < 0 {
-		errs = append(errs, fmt.Errorf("settle_time: %v is below 0; set a duration such as 10s, or 0s", c.SettleTime))
+		errs = append(errs, fmt.Errorf("settle_time: %v must be 0s or more; set a duration such as 10s", c.SettleTime))
 	}
 	if c.SettleTime > c.IdleTimeout {
 		errs = append(errs, fmt.Errorf("settle_time: %v is longer than idle_timeout, which is %v; set a shorter duration", c.SettleTime, c.IdleTimeout))
 	}
 	if c.MaxRollouts < 1 {
-		errs = append(errs, fmt.Errorf("max_rollouts: %d is not at least 1; set a number such as 1000", c.MaxRollouts))
+		errs = append(errs, fmt.Errorf("max_rollouts: %d must be 1 or more; set a number such as 1000", c.MaxRollouts))
 	}
 	return errors.Join(errs...)
 }

@@ -207,7 +207,7 @@ func TestErrorsNameTheRule(t *testing.T) {
 		Annotations: []Rule{{Key: "a", From: "not a kind"}},
 		Service:     Service{Metadata: []string{ServiceName, "k8s.pod.ip"}},
 	})
-	require.ErrorContains(t, err, `metadata[1]: "k8s.pod.ip" is not known; use some of ["service.name"`)
+	require.ErrorContains(t, err, `metadata[1]: "k8s.pod.ip" is not possible here; metadata takes only service.name, `)
 	require.ErrorContains(t, err, `labels[1]: key is "" and key_regex is ""; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[2]: key is "a" and key_regex is "b"; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[3].key_regex: "(" is not a valid regular expression`)

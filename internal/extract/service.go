@@ -55,7 +55,7 @@ func (s Service) compile() (service, error) {
 	c := service{has: map[string]bool{}}
 	for i, name := range s.Metadata {
 		if !slices.Contains(serviceAttributes, name) {
-			return c, fmt.Errorf("metadata[%d]: %q is not known; use some of %q. The receiver writes all other attributes of an object without this list", i, name, serviceAttributes)
+			return c, fmt.Errorf("metadata[%d]: %q is not possible here; metadata takes only %s. k8s.* attributes need no entry: resource_attributes switches them", i, name, strings.Join(serviceAttributes, ", "))
 		}
 		c.has[name] = true
 	}

@@ -5,6 +5,7 @@ package health
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,6 @@ type Status struct {
 	mu       sync.Mutex
 	hosts    []component.Host   // one for each pipeline's instance of the receiver
 	failing  map[string]failure // by the failing part of the receiver
-	streams  int                // that wait for the first answer, or did
 	reported map[string]bool    // the missing permissions for owners that are in the log
 
 	tagsLeftOut sync.Once // the log has it
@@ -63,7 +63,6 @@ const waiting = "waiting"
 func (s *Status) Waiting(parts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.streams = len(parts)
 	for _, part := range parts {
 		s.failing[part] = failure{waiting, fmt.Errorf("%s: %w", part, ErrNoAnswer)}
 	}
@@ -80,23 +79,17 @@ func (s *Status) Works(part, message string) {
 		return
 	}
 	delete(s.failing, part)
-	switch {
-	case message == "":
-	case known.cause != waiting:
+	if message != "" && known.cause != waiting {
 		s.logger.Info(message, zap.String("part", part))
-	case !s.isWaitingLocked():
-		s.logger.Info("The watch works", zap.Int("streams", s.streams))
 	}
 	s.reportLocked()
 }
 
-func (s *Status) isWaitingLocked() bool {
-	for _, f := range s.failing {
-		if f.cause == waiting {
-			return true
-		}
-	}
-	return false
+// Work reports whether all parts work.
+func (s *Status) Work(parts ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(parts, func(part string) bool { _, failed := s.failing[part]; return failed })
 }
 
 // Failed records that a part does not work. It reports the same cause only once. The message is for

@@ -13,8 +13,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -84,20 +82,4 @@ func TestALeaderThatIsDeposedReportsNoPipeline(t *testing.T) {
 		st, text := p.Host.Status()
 		assert.False(t, p.Host.Fails(), "%v %v", st, text)
 	})
-}
-
-func TestTheLogSaysOnceThatTheWatchWorks(t *testing.T) {
-	core, logs := observer.New(zap.InfoLevel)
-	settings := receivertest.NewNopSettings(metadata.Type)
-	settings.Logger = zap.New(core)
-	status, err := health.New(settings)
-	require.NoError(t, err)
-	status.Waiting(health.Streams([]string{"shop", "pay"})...)
-	status.Answered("shop")
-	assert.Zero(t, logs.Len(), "one stream has no answer yet")
-	status.Answered("pay")
-	status.Answered("shop")
-	require.Equal(t, 1, logs.Len())
-	assert.Equal(t, "The watch works", logs.All()[0].Message)
-	assert.Equal(t, map[string]any{"streams": int64(2)}, logs.All()[0].ContextMap())
 }

@@ -69,7 +69,7 @@ func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
 // Shutdown ends the measurements.
 func (t *Telemetry) Shutdown() { t.builder.Shutdown() }
 
-// Measure registers the asynchronous metrics: whether this process leads, metrics.max_series, and the
+// Measure registers the asynchronous metrics: whether this process leads, series.max, and the
 // objects that the resolver remembers. If it is nil, owners are not looked up. The error is that of
 // the meter provider.
 func (t *Telemetry) Measure(leads func() bool, seriesLimit int, owners *resolver.Resolver) error {

@@ -26,12 +26,22 @@ type Pattern struct {
 // name is a kind without a group, or with one.
 var name = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
+// shortNames are the names that kubectl also accepts, and that are no kinds.
+var shortNames = map[string]string{
+	"cj": "cronjob", "deploy": "deployment", "ds": "daemonset", "hpa": "horizontalpodautoscaler", "no": "node", "ns": "namespace", "po": "pod",
+	"pv": "persistentvolume", "pvc": "persistentvolumeclaim", "quota": "resourcequota", "rc": "replicationcontroller", "rs": "replicaset",
+	"sc": "storageclass", "sts": "statefulset", "svc": "service",
+}
+
 // Parse reads KIND or KIND.GROUP. The group of a bare kind that OpenTelemetry's conventions name is
 // the one that kubectl uses; another bare kind may be of any group.
 func Parse(text string) (Pattern, error) {
 	lower := strings.ToLower(text)
 	if !name.MatchString(lower) {
 		return Pattern{}, fmt.Errorf("%q is not a kind such as pod, deployment or rollout.argoproj.io", text)
+	}
+	if kind, isShort := shortNames[lower]; isShort {
+		return Pattern{}, fmt.Errorf("%q is a short name of kubectl; write %s, or KIND.GROUP for a kind of this name", text, kind)
 	}
 	p := newPattern(lower)
 	singular := strings.TrimSuffix(p.kind, "s")

@@ -224,6 +224,9 @@ func (l *counts) Forget(now time.Time) (more bool) {
 // Len is the number of events that are remembered, live and deleted.
 func (l *counts) Len() int { return len(l.entries) }
 
+// Live is the number of events that exist.
+func (l *counts) Live() int { return len(l.entries) - l.deleted.Len() }
+
 // merge is what is remembered after an observation. Of one object the highest count counts, so that
 // an edited count that goes down and up again is not taken for occurrences; another object under
 // the same name starts from its own.

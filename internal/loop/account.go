@@ -5,6 +5,9 @@ package loop
 import (
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
@@ -46,6 +49,17 @@ func (s *session) account(b *batch) {
 	}
 	sortListed(b.records, listed)
 	s.Health.Accounted(received, filtered)
+	s.reportWatching()
+}
+
+// reportWatching logs once in a session that all streams work, so that the log of a quiet cluster
+// shows that the receiver is on.
+func (s *session) reportWatching() {
+	if s.isReported || s.ledger.Listed() < len(s.Streams) || !s.Health.Work(health.Streams(s.Streams)...) {
+		return
+	}
+	s.isReported = true
+	s.Logger.Info("The watch works", zap.Int("streams", len(s.Streams)), zap.Int("live_events", s.ledger.Live()))
 }
 
 func (s *session) observation(c *watch.Change, occurrences int64) observation.Observation {

@@ -70,3 +70,25 @@ func TestAnIdleReceiverDoesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestTheLogSaysOnceThatTheWatchWorks(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const works = "The watch works"
+		api.Put(harness.Event("one", 1))
+		api.Put(harness.Event("two", 1))
+		p := harness.Launch(t, api, harness.Options{Config: "{namespaces: [ns, pay]}"})
+		harness.Settle()
+		assert.Equal(t, []map[string]any{{"streams": int64(2), "live_events": int64(2)}}, contexts(p, works))
+		api.Put(harness.Event("three", 1))
+		harness.Settle()
+		assert.Len(t, contexts(p, works), 1)
+	})
+}
+
+// contexts returns the fields of a message in the log of a process, each time that it has the message.
+func contexts(p *harness.Process, message string) (all []map[string]any) {
+	for _, entry := range p.Log.FilterMessage(message).All() {
+		all = append(all, entry.ContextMap())
+	}
+	return all
+}

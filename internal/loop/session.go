@@ -40,6 +40,7 @@ type session struct {
 	// isUndelivered is set when a batch could not be delivered. From then on, the ledger knows more than
 	// the exporters have, and nothing may be noted any more.
 	isUndelivered bool
+	isReported    bool // the log has it that the watch works
 }
 
 // runSession runs a session until stop ends, or another process has noted progress as the leader.

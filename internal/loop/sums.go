@@ -67,9 +67,9 @@ func (m *sums) report() {
 	}
 	if usage.Overflowed > 0 && !m.overflows {
 		m.overflows = true
-		m.logger.Warn("The metric has metrics.max_series series, or events of one namespace make half of them; "+
+		m.logger.Warn("The metric has series.max series, or events of one namespace make half of them; "+
 			"occurrences of other series are counted in one series with otel.metric.overflow. "+
-			"Raise max_series, disable attributes, extract fewer tags, or exclude reasons",
+			"Raise series.max, disable attributes, extract fewer tags, or exclude reasons",
 			zap.Int("series", usage.Series), zap.String("namespace", usage.OverflowedNamespace))
 	}
 }

@@ -80,7 +80,7 @@ func TestASeriesStartsBetweenACollectionAndItsFirstOccurrence(t *testing.T) {
 			t.Run(fmt.Sprint("initial_zero: ", zero, ", ", rejected), func(t *testing.T) {
 				harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 					began := time.Now()
-					p := harness.Launch(t, api, harness.Options{Interval: interval, Config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
+					p := harness.Launch(t, api, harness.Options{Interval: interval, Config: fmt.Sprintf("series: {initial_zero: %v}", zero)})
 					time.Sleep(interval + 3*time.Second)
 					if duration > 0 {
 						p.Logs.Reject(errors.New("the queue is full"))
@@ -115,7 +115,7 @@ func TestTheEndEmits0AndTheValueOfANewSeries(t *testing.T) {
 func TestAnOverflowIsReportedOnce(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		telemetry := componenttest.NewTelemetry()
-		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, metrics: {max_series: 1}}", Telemetry: telemetry})
+		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, series: {max: 1}}", Telemetry: telemetry})
 		for i := range 4 {
 			ev := harness.Event(fmt.Sprint("e", i), 1)
 			ev.Reason = fmt.Sprint("Reason", i)
@@ -157,7 +157,7 @@ func TestAnExporterThatRejectsCostsTheOtherNoValues(t *testing.T) {
 		for _, zero := range []bool{false, true} {
 			t.Run(fmt.Sprint(kind, ", initial_zero: ", zero), func(t *testing.T) {
 				harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-					p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second, Config: fmt.Sprintf("metrics: {initial_zero: %v}", zero),
+					p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second, Config: fmt.Sprintf("series: {initial_zero: %v}", zero),
 						Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
 							return errors.Join(sink.ConsumeMetrics(ctx, metrics), err)
 						})})
@@ -246,7 +246,7 @@ func TestTheNumberOfSeriesIsTheOneInUse(t *testing.T) {
 	}
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		telemetry := componenttest.NewTelemetry()
-		first := harness.Launch(t, api, harness.Options{Telemetry: telemetry, Interval: 10 * time.Second, Config: "metrics: {series_ttl: 1m}"})
+		first := harness.Launch(t, api, harness.Options{Telemetry: telemetry, Interval: 10 * time.Second, Config: "series: {ttl: 1m}"})
 		harness.Settle()
 		api.Put(harness.Event("a", 3))
 		first.AwaitSum(t, 3)
@@ -369,7 +369,7 @@ func TestSeriesEndAlthoughTheBackendRejectsOne(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 				p := harness.Launch(t, api, harness.Options{
-					Config: "metrics: {max_series: 12}", Interval: 30 * time.Second,
+					Config: "series: {max: 12}", Interval: 30 * time.Second,
 					Through: func(sink consumer.Metrics) consumer.Metrics { return rejectingOne{sink} },
 				})
 				harness.Settle()

@@ -217,31 +217,31 @@ func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 			Enabled: true,
 		},
 		K8sCronjobUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sDaemonsetName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sDaemonsetUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sDeploymentName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sDeploymentUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sHpaName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sHpaUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sJobName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sJobUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sNamespaceName: ResourceAttributeConfig{
 			Enabled: true,
@@ -265,7 +265,7 @@ func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 			Enabled: true,
 		},
 		K8sOwnerAPIVersion: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sOwnerChain: ResourceAttributeConfig{
 			Enabled: true,
@@ -277,19 +277,19 @@ func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 			Enabled: true,
 		},
 		K8sOwnerUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sPersistentvolumeName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sPersistentvolumeUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sPersistentvolumeclaimName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sPersistentvolumeclaimUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sPodName: ResourceAttributeConfig{
 			Enabled: true,
@@ -301,31 +301,31 @@ func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 			Enabled: true,
 		},
 		K8sReplicasetUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sReplicationcontrollerName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sReplicationcontrollerUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sResourcequotaName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sResourcequotaUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sServiceName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sServiceUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sStatefulsetName: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		K8sStatefulsetUID: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		K8sStorageclassName: ResourceAttributeConfig{
 			Enabled: true,
@@ -357,31 +357,5 @@ func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 		TiltManifest: ResourceAttributeConfig{
 			Enabled: true,
 		},
-	}
-}
-
-// MetricsBuilderConfig is a configuration for kube_events metrics builder.
-type MetricsBuilderConfig struct {
-	Metrics            MetricsConfig            `mapstructure:"metrics"`
-	ResourceAttributes ResourceAttributesConfig `mapstructure:"resource_attributes"`
-}
-
-func NewDefaultMetricsBuilderConfig() MetricsBuilderConfig {
-	return MetricsBuilderConfig{
-		Metrics:            DefaultMetricsConfig(),
-		ResourceAttributes: DefaultResourceAttributesConfig(),
-	}
-}
-
-// LogsBuilderConfig is a configuration for kube_events logs builder.
-type LogsBuilderConfig struct {
-	Events             EventsConfig             `mapstructure:"events"`
-	ResourceAttributes ResourceAttributesConfig `mapstructure:"resource_attributes"`
-}
-
-func DefaultLogsBuilderConfig() LogsBuilderConfig {
-	return LogsBuilderConfig{
-		Events:             DefaultEventsConfig(),
-		ResourceAttributes: DefaultResourceAttributesConfig(),
 	}
 }

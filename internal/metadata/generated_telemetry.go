@@ -297,13 +297,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeEventsSeriesLimit, err = builder.meter.Int64ObservableGauge(
 		"otelcol_kube_events_series_limit",
-		metric.WithDescription("The maximum number of series, which is the option metrics.max_series. [Alpha]"),
+		metric.WithDescription("The maximum number of series, which is the option series.max. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsSeriesOverflow, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_series_overflow",
-		metric.WithDescription("Observations that were counted in the overflow series, because there were max_series others, or half as many of one namespace. [Alpha]"),
+		metric.WithDescription("Observations that were counted in the overflow series, because there were series.max others, or half as many of one namespace. [Alpha]"),
 		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)

@@ -392,7 +392,7 @@ func TestNoPointIsBeforeItsStart(t *testing.T) {
 
 // What was seen long before is delivered only after the series was dropped.
 func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
-	for name, waits := range map[string]int{"within series_ttl": 1, "later": 30} {
+	for name, waits := range map[string]int{"within series.ttl": 1, "later": 30} {
 		t.Run(name, func(t *testing.T) {
 			counted := New(Config{Max: 3, TTL: 2 * minute, InitialZero: true}, start)
 			add(counted, at(1), seenAt(at(1), 5))

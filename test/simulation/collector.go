@@ -185,10 +185,8 @@ func (p *Plan) settings(c *Configured) map[string]any {
 			"enabled": !c.NoOwners, "max_depth": c.MaxDepth,
 			"cache_size": c.CacheSize, "cache_ttl": c.CacheTTL.String(),
 		},
-		"metrics": map[string]any{
-			"max_series": c.MaxSeries, "series_ttl": c.SeriesTTL.String(), "initial_zero": !c.NoZero,
-			"k8s.event.occurrences": map[string]any{"attributes": c.attributes()},
-		},
+		"series":  map[string]any{"max": c.MaxSeries, "ttl": c.SeriesTTL.String(), "initial_zero": !c.NoZero},
+		"metrics": map[string]any{"k8s.event.occurrences": map[string]any{"attributes": c.attributes()}},
 	}
 	if c.FromBeginning {
 		set["start_at"] = "beginning"

@@ -92,7 +92,7 @@ func (e *environment) checkStarts(starts map[seriesKey]time.Time) {
 	}
 }
 
-// mostSeries is the highest max_series that any process has. Series of a process before, which had
+// mostSeries is the highest series.max that any process has. Series of a process before, which had
 // more of them, go on.
 func (e *environment) mostSeries() (most int) {
 	for _, c := range e.plan.allConfigured() {

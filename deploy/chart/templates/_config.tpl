@@ -14,7 +14,7 @@
 {{- include "kube-events.merge" (list $config $rollouts) -}}
 {{- end -}}
 {{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
-{{- if or .Values.page.enabled .Values.rollouts.enabled -}}{{- include "kube-events.extractRevision" $config -}}{{- end -}}
+{{- if or .Values.page.enabled .Values.rollouts.enabled -}}{{- include "kube-events.addForRollouts" $config -}}{{- end -}}
 {{- if not (dig "service" "pipelines" dict $config) -}}
 {{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), backend.preset, prometheus.enabled=true, or page.enabled=true" -}}
 {{- end -}}
@@ -39,11 +39,12 @@ key. mergeOverwrite cannot set an empty list, and cannot remove.
 {{- end -}}
 
 {{/*
-Adds the revision of the pods of StatefulSets and DaemonSets to the labels that the receiver extracts:
-without it, nothing shows their rollouts. So a list in the value `config` does not remove it. Only
-records have it: the receiver leaves labels that tell revisions apart out of the metric.
+Adds what rollouts need and records do not have by default. This is the revision of the pods of
+StatefulSets and DaemonSets: without it, nothing shows their rollouts. So a list in the value `config`
+does not remove it. It is also the UID of the owner, unless `config` switches it off. Only records have
+both: the receiver leaves labels that tell revisions apart out of the metric.
 */}}
-{{- define "kube-events.extractRevision" -}}
+{{- define "kube-events.addForRollouts" -}}
 {{- $extract := dig "receivers" "kube_events" "extract" dict . -}}
 {{- $labels := get $extract "labels" | default list -}}
 {{- $known := false -}}
@@ -53,6 +54,11 @@ records have it: the receiver leaves labels that tell revisions apart out of the
 {{- end -}}
 {{- if not $known -}}
 {{- $_ := set $extract "labels" (append $labels (dict "key" "controller-revision-hash" "from" "pod")) -}}
+{{- end -}}
+{{- $attributes := dig "receivers" "kube_events" "resource_attributes" dict . -}}
+{{- if not (hasKey $attributes "k8s.owner.uid") -}}
+{{- $_ := set $attributes "k8s.owner.uid" (dict "enabled" true) -}}
+{{- $_ := set .receivers.kube_events "resource_attributes" $attributes -}}
 {{- end -}}
 {{- end -}}
 
@@ -77,6 +83,7 @@ records have it: the receiver leaves labels that tell revisions apart out of the
 {{- $extensions := list "health_check" "health_check/ready" -}}
 {{- if eq .Values.mode "single" -}}{{- $extensions = append $extensions "file_storage" -}}{{- end -}}
 {{- if eq .Values.mode "ha" -}}{{- $extensions = append $extensions "k8s_leader_elector" -}}{{- end -}}
+{{- if .Values.page.hosts -}}{{- $extensions = append $extensions "basicauth/page" -}}{{- end -}}
 receivers:
   kube_events:
     {{- with .Values.clusterName }}
@@ -117,10 +124,16 @@ processors:
     attributes: [{key: log.source, value: kube_events, action: upsert}]
 exporters:
   {{- if .Values.page.enabled }}
-  # Everybody who can connect sees all events. `kubectl port-forward` reaches the loopback interface,
-  # other pods do not.
   event_page:
+    {{- with .Values.page.hosts }}
+    endpoint: ":8090"
+    allowed_hosts: {{ toJson . }}
+    auth: {authenticator: basicauth/page}
+    {{- else }}
+    # Everybody who can connect sees all events. `kubectl port-forward` reaches the loopback interface,
+    # other pods do not.
     endpoint: 127.0.0.1:8090
+    {{- end }}
     {{- if eq .Values.mode "ha" }}
     # The page of a standby says that only the leader has new events.
     k8s_leader_elector: k8s_leader_elector
@@ -152,6 +165,11 @@ extensions:
     auth_type: serviceAccount
     lease_name: {{ include "kube-events.lease" . }}
     lease_namespace: ${env:POD_NAMESPACE}
+  {{- end }}
+  {{- if .Values.page.hosts }}
+  # Who may see the page.
+  basicauth/page:
+    htpasswd: {file: /etc/otelcol-page/htpasswd}
   {{- end }}
 service:
   extensions: {{ toJson $extensions }}

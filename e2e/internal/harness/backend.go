@@ -108,13 +108,20 @@ func (b *Backend) addLogs(received plog.Logs) {
 	received.CopyTo(logs)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.records = append(b.records, RecordsOf(logs)...)
+}
+
+// RecordsOf returns the records, each with its resource.
+func RecordsOf(logs plog.Logs) (records []Record) {
 	for _, resource := range logs.ResourceLogs().All() {
+		attributes := resource.Resource().Attributes().AsRaw()
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
-				b.records = append(b.records, Record{resource.Resource().Attributes().AsRaw(), log.Attributes().AsRaw(), log})
+				records = append(records, Record{attributes, log.Attributes().AsRaw(), log})
 			}
 		}
 	}
+	return records
 }
 
 func (b *Backend) addMetrics(metrics pmetric.Metrics) {

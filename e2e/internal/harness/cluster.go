@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -61,6 +62,32 @@ func StartCluster(ctx context.Context, options controlplane.Options) (*Cluster, 
 		return nil, errors.Join(err, cp.Stop())
 	}
 	return &Cluster{cp, client, dynamicClient}, nil
+}
+
+// SharedCluster is a control plane that starts when the first test asks for it.
+type SharedCluster struct {
+	once    sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Get returns the cluster.
+func (s *SharedCluster) Get(t testing.TB) *Cluster {
+	t.Helper()
+	s.once.Do(func() { s.cluster, s.err = StartCluster(context.Background(), controlplane.Options{}) })
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.cluster
+}
+
+// Stop stops the cluster if a test has started it.
+func (s *SharedCluster) Stop() error {
+	s.once.Do(func() {})
+	if s.cluster == nil {
+		return nil
+	}
+	return s.cluster.Stop()
 }
 
 // RunAll runs a package's tests with a cluster that they share, and returns the exit code. Where no
@@ -209,15 +236,20 @@ func (c *Cluster) Recorder(t testing.TB, component string) record.EventRecorder 
 // allow, and nothing else.
 func (c *Cluster) KubeconfigFor(t testing.TB, name string, paths ...string) string {
 	t.Helper()
-	var rules []rbacv1.PolicyRule
-	for _, path := range paths {
-		rules = append(rules, rulesOf(t, Read(t, path))...)
-	}
-	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), name, rules...)
+	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), name, RulesIn(t, paths...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return kubeconfig
+}
+
+// RulesIn are those of all ClusterRoles and Roles in files of the repository.
+func RulesIn(t testing.TB, paths ...string) (rules []rbacv1.PolicyRule) {
+	t.Helper()
+	for _, path := range paths {
+		rules = append(rules, rulesOf(t, Read(t, path))...)
+	}
+	return rules
 }
 
 // DocumentedRules are those of the role that users copy from docs/rbac.md, the first below a heading.
