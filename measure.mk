@@ -55,15 +55,14 @@ bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
 
-# Without SCENARIOS, it measures everything on one clean commit and writes test/PERFORMANCE.md. With
-# SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
-# their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
+# SCENARIOS names some scenarios, and BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
+# BENCH_FLAGS=-write replaces the sections of test/PERFORMANCE.md.
 .PHONY: bench-e2e
-bench-e2e: $(OTELCOL) $(COMPARISON) build/measured/otelcol build/traced/otelcol $(CONTROLPLANE) ## Compare the whole Collector with other receivers, and write test/PERFORMANCE.md
+bench-e2e: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) ## Compare the distribution's Collector with one that has k8s_events
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
-build/measured/otelcol build/traced/otelcol $(COMPARISON): build/%/otelcol: build/tools/builder e2e/bench/%/builder.yaml go.mod go.sum $(SOURCES)
-	@echo "building the Collector of e2e/bench/$* (the first time takes a few minutes) ..."
+$(COMPARISON): build/%/otelcol: build/tools/builder e2e/bench/%/builder.yaml
+	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."
 	@mkdir -p $(@D) && $(COMPILING) $< --config e2e/bench/$*/builder.yaml && mv $(@D)/ocb/otelcol $@
 
 .PHONY: backends

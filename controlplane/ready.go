@@ -54,9 +54,9 @@ func (cp *ControlPlane) failure() error {
 		select {
 		case <-p.Done():
 			if strings.Contains(p.LogTail(), "address already in use") {
-				return fmt.Errorf("%w: %w", errPortTaken, p.Failure())
+				return fmt.Errorf("%w: %w", errPortTaken, p.Ended())
 			}
-			return p.Failure()
+			return p.Ended()
 		default:
 		}
 	}

@@ -131,7 +131,7 @@ func (n *Node) Stop() error {
 		return err
 	}
 	if n.supervisor.ExitCode() != 0 {
-		return n.supervisor.Failure()
+		return n.supervisor.Ended()
 	}
 	return nil
 }

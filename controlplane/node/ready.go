@@ -33,7 +33,7 @@ func (n *Node) awaitReady(ctx context.Context, cp *controlplane.ControlPlane) er
 		}
 		select {
 		case <-n.supervisor.Done():
-			return n.supervisor.Failure()
+			return n.supervisor.Ended()
 		case <-ctx.Done():
 			log := filepath.Join(n.dir, realnode.Log("kubelet"))
 			err = fmt.Errorf("%w; last seen: %w; the end of %s:\n%s", context.Cause(ctx), err, log, process.Tail(log))

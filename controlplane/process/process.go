@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs programs that must not outlive the program that started them. Each has its
-// own process group. Stop uses the process id, and waits for the end. On Linux, a program also ends
-// with its parent, in whatever way the parent ended.
+// Package process runs programs that must not outlive the program that started them: those of the
+// control plane, and those of tests and benchmarks. Each has its own process group. Stop uses the
+// process id, and waits for the end. On Linux, a program also ends with its parent, in whatever way
+// the parent ended.
 package process
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Command is the program to run.
@@ -37,6 +41,11 @@ type Command struct {
 
 // Process is a program that was started. Its methods may be used concurrently.
 type Process struct {
+	// Started is the time just before the program was started.
+	Started time.Time
+	// Output is what the program prints, unless its command writes that elsewhere.
+	Output *Output
+
 	name string
 	log  string
 	cmd  *exec.Cmd
@@ -63,7 +72,7 @@ func Start(command Command) (*Process, error) {
 			return nil, fmt.Errorf("start %s: %w", filepath.Base(command.Path), err)
 		}
 		defer log.Close() // the program has a copy
-		logTo(log, cmd)
+		printTo(log, cmd)
 	}
 	p, err := Run(cmd)
 	if err == nil {
@@ -72,18 +81,25 @@ func Start(command Command) (*Process, error) {
 	return p, err
 }
 
-func logTo(log io.Writer, cmd *exec.Cmd) {
+// printTo directs output that has no destination yet.
+func printTo(w io.Writer, cmd *exec.Cmd) {
 	if cmd.Stdout == nil {
-		cmd.Stdout = log
+		cmd.Stdout = w
 	}
 	if cmd.Stderr == nil {
-		cmd.Stderr = log
+		cmd.Stderr = w
 	}
 }
 
-// Run starts a command. One that has attributes must make its program the leader of a process group.
+// Run starts a command. Standard output and standard error go to Output if the command does not
+// direct them elsewhere. A command that has attributes must make its program the leader of a process
+// group.
 func Run(cmd *exec.Cmd) (*Process, error) {
-	p := &Process{name: filepath.Base(cmd.Path), cmd: cmd, done: make(chan struct{})}
+	p := &Process{
+		Started: time.Now(), Output: &Output{},
+		name: filepath.Base(cmd.Path), cmd: cmd, done: make(chan struct{}),
+	}
+	printTo(p.Output, cmd)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = groupLeader()
 	}
@@ -179,12 +195,59 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Failure returns an error for an unexpected end, with the last lines of the log.
-func (p *Process) Failure() error {
-	return fmt.Errorf("%s ended with exit code %d; the end of %s:\n%s", p.name, p.ExitCode(), p.log, p.LogTail())
+// Terminate ends the program as Kubernetes does: SIGTERM, and kill -9 after the grace period. It
+// returns an error if the program had to be killed or if its exit code is not 0. It returns nil if
+// the program had ended before.
+func (p *Process) Terminate(grace time.Duration) error {
+	if !p.Running() {
+		return nil
+	}
+	if err := p.Stop(grace); err != nil {
+		return err
+	}
+	switch code := p.ExitCode(); code {
+	case 0:
+		return nil
+	case 128 + int(syscall.SIGKILL):
+		return p.Failure(fmt.Sprintf("did not end within %s after SIGTERM", grace))
+	default:
+		return p.Failure(fmt.Sprintf("ended with exit code %d after SIGTERM", code))
+	}
 }
 
-// Failure quotes at most the last 20 lines of the last 4 KiB of a log.
+// WaitUntilReady polls until ready returns nil. It returns an error if the program ends before, or
+// if the context does.
+func (p *Process) WaitUntilReady(ctx context.Context, interval time.Duration, ready func() error) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {
+		if last = ready(); last == nil {
+			return true, nil
+		}
+		if !p.Running() {
+			return false, p.Ended()
+		}
+		return false, nil
+	})
+	if err != nil && wait.Interrupted(err) {
+		return errors.Join(last, p.Failure("is not ready"))
+	}
+	return err
+}
+
+// Ended returns an error for an unexpected end.
+func (p *Process) Ended() error {
+	return p.Failure(fmt.Sprintf("ended with exit code %d", p.ExitCode()))
+}
+
+// Failure returns an error with the end of what the program printed.
+func (p *Process) Failure(what string) error {
+	if p.log == "" {
+		return fmt.Errorf("%s %s:\n%s", p.name, what, p.Output.Tail())
+	}
+	return fmt.Errorf("%s %s; the end of %s:\n%s", p.name, what, p.log, p.LogTail())
+}
+
+// A failure quotes at most the last 20 lines of the last 4 KiB of a log.
 const (
 	maxTail      = 4 << 10
 	maxTailLines = 20
@@ -209,4 +272,17 @@ func Tail(path string) string {
 	}
 	lines := strings.Split(string(bytes.TrimSpace(tail)), "\n")
 	return strings.Join(lines[max(0, len(lines)-maxTailLines):], "\n")
+}
+
+// Shell runs a command of the shell in a directory, with variables in addition to the environment,
+// and returns what it prints.
+func Shell(directory, line string, env ...string) (string, error) {
+	command := exec.Command("sh", "-c", line)
+	command.Dir = directory
+	command.Env = append(os.Environ(), env...)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", line, err, output)
+	}
+	return string(output), err
 }

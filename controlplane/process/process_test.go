@@ -77,7 +77,7 @@ func ended(pid int) bool {
 
 func TestFailureQuotesTheEndOfTheLog(t *testing.T) {
 	p, _ := shell(t, `i=1; while [ $i -le 22 ]; do echo "line $i"; i=$((i+1)); done; exit 2`)
-	err := p.Failure()
+	err := p.Ended()
 	assert.ErrorContains(t, err, "sh ended with exit code 2")
 	assert.ErrorContains(t, err, "line 3\n")
 	assert.ErrorContains(t, err, "line 22")

@@ -16,8 +16,6 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
-
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // pageExporter puts log records into a board and serves its answers. It may be used concurrently.
@@ -25,7 +23,6 @@ type pageExporter struct {
 	config    *Config
 	telemetry component.TelemetrySettings
 	board     *board
-	lacks     rollout.Lacks
 
 	address net.Addr // of the page; set by Start
 	server  *http.Server
@@ -87,7 +84,6 @@ func (*pageExporter) Capabilities() consumer.Capabilities {
 // ConsumeLogs takes the records of events, and ignores others. It never returns an error: the receiver
 // would repeat the records of all other exporters.
 func (e *pageExporter) ConsumeLogs(_ context.Context, logs plog.Logs) error {
-	e.lacks.Report(e.telemetry.Logger, "event_page", logs)
 	e.board.add(logs)
 	return nil
 }

@@ -17,10 +17,9 @@ import (
 // environment is a random cluster: what happens to its workloads, and the records of it.
 type environment struct {
 	random *rand.Rand
-	drops  float64       // how many of the Normal Events kubelets and controllers drop
-	skips  float64       // how many states of an Event nobody reads: the next one has a higher count
-	note   string        // an attribute of all workloads
-	wrong  time.Duration // how much the clocks of some nodes differ; then no record of a controller is missing
+	drops  float64 // how many of the Normal Events kubelets and controllers drop
+	skips  float64 // how many states of an Event nobody reads: the next one has a higher count
+	note   string  // an attribute of all workloads
 
 	happened []happening
 	records  []record // what the receiver emits
@@ -54,9 +53,6 @@ func newEnvironment(seed uint64) *environment {
 	e.skips = []float64{0, 0.3}[e.random.IntN(2)]
 	if seed%20 == 0 {
 		e.note = strings.Repeat("x", 1_200_000) // So that the journal writes snapshots.
-	}
-	if seed%5 == 0 { // Not hours ahead: a probe of such a node seems to fail for hours.
-		e.wrong = []time.Duration{-20 * time.Hour, -10 * time.Minute, 30 * time.Second}[seed/5%3]
 	}
 	workloads := []func(time.Duration){e.deployment, e.statefulSet, e.daemonSet, e.cronJob, e.job, e.machine}
 	for range 1 + e.random.IntN(3) {
@@ -386,7 +382,7 @@ const maxSimilar = 9
 func (e *environment) recordsOf(happened []happening) (records []record) {
 	events, similar := map[string]*record{}, map[string]int{}
 	for _, h := range happened {
-		if !isWarning(&h) && e.random.Float64() < e.drops && !e.needs(&h) {
+		if !isWarning(&h) && e.random.Float64() < e.drops {
 			continue
 		}
 		group := h.about.uid + " " + h.reason + " " + h.container
@@ -402,24 +398,15 @@ func (e *environment) recordsOf(happened []happening) (records []record) {
 		event := events[key]
 		h.at = h.at.Truncate(time.Second)
 		event.happening, event.count = h, event.count+1
-		if e.random.Float64() >= e.skips || e.needs(&h) {
+		if e.random.Float64() >= e.skips {
 			records = append(records, *event)
 		}
 	}
 	return records
 }
 
-// needs reports whether the record says when a pod began, and the clock of its node can be wrong. Without it, a
-// later pod can move the begin of its revision, and so the end of a pod to another trace.
-func (e *environment) needs(h *happening) bool { return e.wrong != 0 && !h.isOnNode() }
-
 func isWarning(h *happening) bool {
 	return strings.HasPrefix(h.reason, "Failed") || slices.Contains([]string{"BackOff", "Unhealthy", "DeadlineExceeded"}, h.reason)
-}
-
-// isOnNode reports whether a kubelet is the producer.
-func (h *happening) isOnNode() bool {
-	return h.about.kind == "Pod" && h.reason != "Scheduled" && h.reason != "FailedScheduling"
 }
 
 // logsOf returns the records as the receiver emits them, with times after the epoch.
@@ -434,18 +421,14 @@ func (e *environment) logsOf(records []record, epoch time.Time) plog.Logs {
 		}
 		to := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 		to.SetEventName("k8s.event")
-		own := epoch
-		if r.isOnNode() && strings.HasSuffix(r.about.uid, "1") {
-			own = epoch.Add(e.wrong)
-		}
-		to.SetTimestamp(pcommon.NewTimestampFromTime(own.Add(r.at)))
+		to.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(r.at)))
 		to.Body().SetStr(r.message)
 		attributes := to.Attributes()
 		attributes.PutStr("k8s.event.uid", r.uid)
 		attributes.PutStr("k8s.event.reason", r.reason)
 		attributes.PutStr("k8s.event.type", map[bool]string{true: "Warning", false: "Normal"}[isWarning(&r.happening)])
 		attributes.PutInt("k8s.event.count", r.count)
-		attributes.PutStr("k8s.event.start_time", own.Add(r.since).Format(time.RFC3339Nano))
+		attributes.PutStr("k8s.event.start_time", epoch.Add(r.since).Format(time.RFC3339Nano))
 		attributes.PutStr("log.record.uid", fmt.Sprintf("%s-%d", r.uid, r.count))
 		if r.container != "" {
 			field := map[bool]string{true: "spec.initContainers", false: "spec.containers"}[r.container == "init"]

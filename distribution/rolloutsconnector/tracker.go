@@ -49,7 +49,7 @@ type tracker struct {
 
 	mu    sync.Mutex // guards the following; it is never held while something waits
 	model *rollout.Model
-	lacks rollout.Lacks
+	lacks bool                 // records lack attributes, and this was reported
 	open  map[rollout.Key]look // the revisions that have parts to deliver
 	// former has the parts that were delivered of revisions that are forgotten: a late record does not repeat them.
 	former map[partOf]bool
@@ -194,7 +194,11 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	read, used := rollout.ReadNew(logs, t.model)
-	t.lacks.Report(t.settings.Logger, metadata.Type.String(), logs)
+	if len(read.Lacks) > 0 && !t.lacks {
+		t.lacks = true
+		t.settings.Logger.Warn("Records lack attributes that rollouts need; they are in no trace. Enable these attributes in "+
+			"resource_attributes of the receiver, and keep them in all processors", zap.Strings("attributes", read.Lacks))
+	}
 	t.telemetry.KubeRolloutsRecords.Add(ctx, int64(used), metric.WithAttributes(t.own))
 	if used == 0 {
 		t.model.Join(read)

@@ -317,32 +317,22 @@ func TestWithoutStorageTheRestIsDeliveredAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestMissingAttributeIsReportedOnce: the receiver's configuration disables an attribute. There are
-// no traces rather than wrong ones, also not of what the Deployment says itself.
-func TestMissingAttributeIsReportedOnce(t *testing.T) {
-	for _, name := range []string{"k8s.workload.uid", "k8s.owner.chain"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				logger, logged := observer.New(zap.WarnLevel)
-				p, e, epoch := startWith(t, nil, nil, zap.New(logger)), newEnvironment(1), time.Now()
-				e.happened, e.drops = nil, 0
-				e.deployment(0)
-				for _, r := range e.recordsOf(e.happened) {
-					logs := e.logsOf([]record{r}, epoch)
-					of := logs.ResourceLogs().At(0)
-					of.Resource().Attributes().Remove(name)
-					of.ScopeLogs().At(0).Scope().SetName("github.com/kubeevents/kubeeventsreceiver")
-					of.ScopeLogs().At(0).LogRecords().At(0).Attributes().PutStr("k8s.owner.resolution", "complete")
-					require.NoError(t, p.ConsumeLogs(t.Context(), logs))
-				}
-				time.Sleep(time.Hour)
-				assert.Empty(t, p.spans())
-				require.Len(t, logged.All(), 1)
-				assert.Contains(t, logged.All()[0].Message, "kube_rollouts needs the attribute "+name)
-				p.stop(t)
-			})
-		})
-	}
+// TestMissingAttributesAreReportedOnce: the receiver's configuration disables an attribute.
+func TestMissingAttributesAreReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, logged := observer.New(zap.WarnLevel)
+		p := startWith(t, nil, nil, zap.New(logger))
+		for range 2 {
+			logs := records("shop-a-1", time.Now(), "Scheduled")
+			logs.ResourceLogs().At(0).Resource().Attributes().Remove("k8s.owner.chain")
+			p.consume(t, logs)
+		}
+		time.Sleep(time.Hour)
+		assert.Empty(t, p.spans())
+		require.Len(t, logged.All(), 1)
+		assert.Equal(t, []any{"k8s.owner.chain"}, logged.All()[0].ContextMap()["attributes"])
+		p.stop(t)
+	})
 }
 
 // TestEachPartIsDeliveredOnce: a pod when it has run for a minute, the rollout with it, and late news change nothing.

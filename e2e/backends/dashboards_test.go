@@ -20,8 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // namedCluster is the cluster_name of a Collector that pushes. The dot has a meaning in a regular
@@ -48,7 +48,7 @@ var mayBeEmpty = map[string]string{
 	"otelcol_kube_events_checkpoint_age":                                       "no Collector here has storage",
 	"otelcol_kube_events_checkpoint_failures":                                  "no Collector here has storage",
 	"otelcol_kube_events_owner_lookups_forbidden":                              "the receivers may read all owners",
-	"otelcol_kube_events_series_overflow":                                      "there are fewer series than metrics.max_series",
+	"otelcol_kube_events_series_overflow":                                      "there are fewer series than series.max",
 	"resolution!~":                                                             "the receiver finds the owners",
 	"group by (k8s_cluster_name) (k8s_event_occurrences_total{})":              "without cluster_name, no metric has the label",
 	`group by (cluster) ({__name__=~"otelcol_kube_events_received(_total)?"})`: "no scrape here sets the label",

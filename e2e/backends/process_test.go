@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // process is a program that was started.
@@ -19,7 +19,7 @@ func start(directory string, env []string, program string, arguments ...string) 
 	command := exec.Command(program, arguments...)
 	command.Dir = directory
 	command.Env = append(os.Environ(), env...)
-	started, err := proc.Start(command)
+	started, err := proc.Run(command)
 	return &process{started}, err
 }
 

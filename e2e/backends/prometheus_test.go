@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // prometheus is one that runs in a directory.

@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // recipe is examples/backends in a directory that looks like the repository's root, so that the

@@ -23,8 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // reasonOfTwo is the reason of the events of two workloads.

@@ -4,33 +4,24 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
+	"strings"
 	"text/template"
 )
 
-// chart shows how something grows, on two logarithmic axes.
+// chart shows how a figure of two Collectors grows with the rate, on two logarithmic axes.
 type chart struct {
-	File   string `json:"file,omitempty"` // the charts of a file are side by side; empty: that of the scenario
-	Title  string `json:"title"`
-	Unit   string `json:"unit"`
-	Across string `json:"across,omitempty"` // what the horizontal axis has
-	Lines  []line `json:"lines"`
+	file, title, unit string
+	rates             []int
+	lines             []line
 }
 
-// line is what one Collector does.
 type line struct {
-	Name string    `json:"name"`
-	X    []int     `json:"x"`
-	Y    []float64 `json:"y"`
-}
-
-func (l *line) add(x int, y float64) {
-	l.X, l.Y = append(l.X, x), append(l.Y, y)
+	name  string
+	color string
+	y     []float64 // at each rate
 }
 
 //go:embed chart.svg.tmpl
@@ -38,114 +29,68 @@ var drawing string
 
 var drawingTemplate = template.Must(template.New("chart.svg").Parse(drawing))
 
-// keepCharts draws the charts of a scenario into files next to the page.
-func keepCharts(docs, name string, charts []chart) error {
-	files := map[string][]chart{}
-	for _, c := range charts {
-		file := cmp.Or(c.File, name)
-		files[file] = append(files[file], c)
-	}
-	for file, some := range files {
-		drawn, err := draw(some)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(docs, "performance-"+file+".svg"), drawn, 0o600); err != nil { //nolint:gosec // The path is the command line's.
-			return err
-		}
-	}
-	return nil
-}
-
-// The measures of a chart, in the drawing's units: where the plot is within it.
+// The plot is within the chart, in the drawing's units.
 const (
-	chartWidth, chartHeight = 420, 290 // without the legend
-	plotLeft, plotTop       = 70.0, 50.0
-	plotWidth, plotHeight   = 320.0, 190.0
-	legendTop, legendLine   = 292.0, 16.0
-	// mostLabels is how many lines have their values next to their points. More would overlap.
-	mostLabels = 2
+	plotLeft, plotTop     = 70.0, 50.0
+	plotWidth, plotHeight = 320.0, 190.0
+	plotBottom            = plotTop + plotHeight
+	legendTop, legendLine = 292.0, 16.0
 )
 
-// draw puts charts side by side.
-func draw(charts []chart) ([]byte, error) {
+// mark is a text at a point.
+type mark struct {
+	X, Y  float64
+	Label string
+}
+
+type curve struct {
+	Name, Color string
+	LegendY     float64
+	Points      []mark
+	ValueAt     int // where a point's value is, above it or below
+}
+
+// draw returns the chart as SVG.
+func (c chart) draw() ([]byte, error) {
 	view := struct {
-		Width, Height int
-		Panels        []panel
-	}{Width: chartWidth * len(charts), Height: chartHeight}
-	legend := 0
-	for i, c := range charts {
-		legend = max(legend, len(c.Lines))
-		view.Panels = append(view.Panels, c.panel(i*chartWidth))
+		Title, Unit              string
+		Left, Top, Right, Bottom float64
+		XTicks, YTicks           []mark
+		Curves                   []curve
+	}{
+		Title: strings.ToUpper(c.title[:1]) + c.title[1:], Unit: c.unit,
+		Left: plotLeft, Top: plotTop, Right: plotLeft + plotWidth, Bottom: plotBottom,
 	}
-	view.Height += int(legendLine) * legend
+	var xs, ys []float64
+	for _, rate := range c.rates {
+		xs = append(xs, float64(rate))
+	}
+	for _, l := range c.lines {
+		ys = append(ys, l.y...)
+	}
+	across, up := decades(xs), decades(ys)
+	for _, power := range across.powers() {
+		view.XTicks = append(view.XTicks, mark{plotLeft + plotWidth*across.place(power), plotBottom, label(power)})
+	}
+	for _, power := range up.powers() {
+		view.YTicks = append(view.YTicks, mark{plotLeft, plotBottom - plotHeight*up.place(power), label(power)})
+	}
+	for i, l := range c.lines {
+		drawn := curve{Name: l.name, Color: l.color, LegendY: legendTop + legendLine*float64(i), ValueAt: 16 - 24*i}
+		for j, y := range l.y {
+			drawn.Points = append(drawn.Points, mark{plotLeft + plotWidth*across.place(xs[j]), plotBottom - plotHeight*up.place(y), decimal(y)})
+		}
+		view.Curves = append(view.Curves, drawn)
+	}
 	var out bytes.Buffer
 	err := drawingTemplate.Execute(&out, view)
 	return out.Bytes(), err
 }
 
-// panel is a chart in the form of marks on paper.
-type panel struct {
-	Offset                   int
-	Title, Unit, Across      string
-	Left, Top, Right, Bottom float64
-	XTicks, YTicks           []tick
-	Curves                   []curve
-}
-
-type tick struct {
-	At    float64
-	Label string
-}
-
-type curve struct {
-	Name, Color    string
-	Points         []point
-	LabelX, LabelY float64
-	ValueAt        int // where a point's value is, above it or below
-	Labels         bool
-}
-
-type point struct {
-	X, Y  float64
-	Label string
-}
-
-// All colors stand out from white and from black. Text has a color of its own for each: see the template.
-var colors = []string{"#1a8fe3", "#d9731a", "#2a9d5c", "#b05fd0", "#d0405f"}
-
-func (c chart) panel(offset int) panel {
-	p := panel{Offset: offset, Title: capitalized(c.Title), Unit: c.Unit, Across: cmp.Or(c.Across, "live events"), Left: plotLeft, Top: plotTop, Right: plotLeft + plotWidth, Bottom: plotTop + plotHeight}
-	var xs, ys []float64
-	for _, l := range c.Lines {
-		for i := range l.X {
-			xs, ys = append(xs, float64(l.X[i])), append(ys, l.Y[i])
-		}
-	}
-	across, up := decades(xs), decades(ys)
-	for _, power := range across.powers() {
-		p.XTicks = append(p.XTicks, tick{plotLeft + plotWidth*across.place(power), label(power)})
-	}
-	for _, power := range up.powers() {
-		p.YTicks = append(p.YTicks, tick{p.Bottom - plotHeight*up.place(power), label(power)})
-	}
-	for i, l := range c.Lines {
-		drawn := curve{Name: l.Name, Color: colors[i%len(colors)], LabelX: plotLeft + 18, LabelY: legendTop + legendLine*float64(i), ValueAt: -8, Labels: len(c.Lines) <= mostLabels}
-		if i == 0 && len(c.Lines) > 1 {
-			drawn.ValueAt = 16 // Out of the way of the next.
-		}
-		for j := range l.X {
-			drawn.Points = append(drawn.Points, point{plotLeft + plotWidth*across.place(float64(l.X[j])), p.Bottom - plotHeight*up.place(l.Y[j]), decimal(l.Y[j])})
-		}
-		p.Curves = append(p.Curves, drawn)
-	}
-	return p
-}
-
 // span is a range of powers of ten.
 type span struct{ from, to int }
 
-// decades is the least that has all values in it.
+// decades returns the smallest span that contains all positive values.
 func decades(values []float64) span {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, value := range values {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
@@ -27,6 +25,17 @@ type cluster struct {
 	*controlplane.ControlPlane
 	client kubernetes.Interface
 	pods   []corev1.ObjectReference
+}
+
+// onCluster measures on a control plane of its own, since what an earlier run left behind would slow
+// down the later ones.
+func (b *benchmark) onCluster(ctx context.Context, sz size, measure func(*cluster) (values, error)) (v values, err error) {
+	kube, err := newCluster(ctx, b.controlPlane, sz)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, kube.Stop()) }()
+	return measure(kube)
 }
 
 // newCluster starts one with the pods of the Deployments, evenly spread over namespaces.
@@ -80,11 +89,6 @@ func inParallel(n int, do func(i int) error) error {
 	}
 	workers.Wait()
 	return errors.Join(errs...)
-}
-
-// shuffle puts the pods into a random order, always the same.
-func (c *cluster) shuffle() {
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(c.pods), func(i, j int) { c.pods[i], c.pods[j] = c.pods[j], c.pods[i] })
 }
 
 // deploy makes a Deployment, its ReplicaSets and its pods, as the controllers would. All pods are
@@ -159,132 +163,46 @@ func kubeletEvent(name string, pod corev1.ObjectReference, at time.Time) *corev1
 	}
 }
 
-// probe makes an event that only finds out whether a Collector watches. Its time is exact, because
-// k8s_events drops what happened before it started, and a time in whole seconds would seem to.
-func (c *cluster) probe(ctx context.Context, name string, at time.Time) error {
+// probe makes an event that only finds out whether a Collector watches. It names no object, so the
+// Collector looks nothing up. Its time is exact, because k8s_events drops what happened before it
+// started.
+func (c *cluster) probe(ctx context.Context, at time.Time) error {
 	_, err := c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: name},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: metav1.NamespaceDefault, Name: metav1.NamespaceDefault},
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("probe.%x", at.UnixNano())},
+		InvolvedObject: corev1.ObjectReference{Namespace: metav1.NamespaceDefault},
 		Reason:         "Probe", Type: corev1.EventTypeNormal, Message: "Is anybody there?", Action: "Probing",
 		EventTime: metav1.NewMicroTime(at), ReportingController: "example.com/bench", ReportingInstance: "bench-0",
 	}, metav1.CreateOptions{})
 	return err
 }
 
-// probeUntilReceived makes a probe every 100 ms until a sink that has received nothing so far
-// receives one, and returns when that was.
-func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("none of the probes has arrived"))
-	var probes sync.WaitGroup
-	defer probes.Wait()
-	defer cancel()
-	var first time.Time
-	next := time.Now()
-	err := apiwait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(context.Context) (bool, error) {
-		if now := time.Now(); !now.Before(next) {
-			next = next.Add(100 * time.Millisecond)
-			// Without waiting for the answer: an API server that is busy would slow down the clock.
-			// A probe that fails is none, and the next one comes soon.
-			probes.Go(func() { _ = c.probe(ctx, fmt.Sprintf("probe.%x", now.UnixNano()), now) })
-		}
-		first = s.firstArrival()
-		return !first.IsZero(), nil
-	})
-	if err != nil {
-		return time.Time{}, context.Cause(ctx)
-	}
-	return first, nil
-}
-
-// awaitWatching waits until a Collector watches. Events that name no object find that out without a
-// lookup: what a Collector does at its first one is left to the scenario.
-func (c *cluster) awaitWatching(ctx context.Context, s *sink) error {
-	err := until(ctx, time.Minute, "the Collector watches", func() bool {
-		now := time.Now()
-		_, _ = c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, &corev1.Event{
-			ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("nothing.%x", now.UnixNano())},
-			InvolvedObject: corev1.ObjectReference{Namespace: metav1.NamespaceDefault},
-			Reason:         "Probe", Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "bench"},
-			Count: 1, FirstTimestamp: metav1.NewTime(now), LastTimestamp: metav1.NewTime(now),
-		}, metav1.CreateOptions{})
-		_ = wait(ctx, 40*time.Millisecond)
-		return !s.firstArrival().IsZero()
-	})
-	if err != nil {
+// writeEvents makes events about the pods, and returns their names.
+func (c *cluster) writeEvents(ctx context.Context, n int) (names []string, err error) {
+	names = make([]string, n)
+	now := time.Now()
+	return names, inParallel(n, func(i int) error {
+		pod := c.pods[i%len(c.pods)]
+		names[i] = fmt.Sprintf("%s.%x-%d", pod.Name, now.UnixNano(), i)
+		_, err := c.client.CoreV1().Events(pod.Namespace).Create(ctx, kubeletEvent(names[i], pod, now), metav1.CreateOptions{})
 		return err
-	}
-	if err := wait(ctx, time.Second); err != nil { // for late ones
-		return err
-	}
-	s.reset()
-	return nil
+	})
 }
 
-// listedOwners is how many objects of lists of owners the API server has sent, from its cache and
-// from etcd.
-func (c *cluster) listedOwners(ctx context.Context) (total int, err error) {
-	metrics, err := c.metrics(ctx)
-	for _, resource := range ownerResources {
-		for _, metric := range []string{"apiserver_cache_list_returned_objects_total", "apiserver_storage_list_returned_objects_total"} {
-			total += int(metrics.Sum(metric, "resource", resource))
-		}
-	}
-	return total, err
-}
-
-var ownerResources = []string{"pods", "replicasets", "deployments"}
-
-func (c *cluster) metrics(ctx context.Context) (promtext.Metrics, error) {
+// reads returns how many GET and LIST requests for the resources the API server has answered. Only
+// the Collectors read these.
+func (c *cluster) reads(ctx context.Context, resources ...string) (n float64, err error) {
 	page, err := c.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return promtext.Parse(page)
-}
-
-// requestCounts are numbers of requests, by verb and resource.
-type requestCounts map[string]int
-
-// ownerRequests are the reading requests for owners that the API server has answered; nothing but
-// the Collectors makes any.
-func (c *cluster) ownerRequests(ctx context.Context) (requestCounts, error) {
-	metrics, err := c.metrics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	counts := requestCounts{}
-	for _, resource := range ownerResources {
-		for _, verb := range []string{"GET", "LIST", "WATCH"} {
-			if n := int(metrics.Sum("apiserver_request_total", "resource", resource, "verb", verb)); n > 0 {
-				counts[verb+" "+resource] = n
-			}
+	metrics, err := promtext.Parse(page)
+	for _, resource := range resources {
+		for _, verb := range []string{"GET", "LIST"} {
+			n += metrics.Sum("apiserver_request_total", "resource", resource, "verb", verb)
 		}
 	}
-	return counts, nil
+	return n, err
 }
 
-// since are the requests that have come since earlier ones.
-func (r requestCounts) since(earlier requestCounts) requestCounts {
-	counts := requestCounts{}
-	for what, n := range r {
-		if more := n - earlier[what]; more > 0 {
-			counts[what] = more
-		}
-	}
-	return counts
-}
-
-// gets is how many of them are for one object.
-func (r requestCounts) gets() (sum int) {
-	for _, resource := range ownerResources {
-		sum += r["GET "+resource]
-	}
-	return sum
-}
-
-func (r requestCounts) total() (sum int) {
-	for _, n := range r {
-		sum += n
-	}
-	return sum
-}
+// ownerResources are those that the Collector reads to find owners of pods.
+var ownerResources = []string{"pods", "replicasets", "deployments"}

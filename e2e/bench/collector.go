@@ -13,29 +13,25 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // collector is a Collector that runs.
 type collector struct {
 	runner
-	*proc.Process
-
-	pprof   string // the address of the pprof extension
-	metrics string // the address of the Collector's own metrics
+	*process.Process
 }
 
 // startCollector starts a runner that watches the cluster of a kubeconfig file and delivers to a
-// sink. Both have the same configuration, but for the receiver: the defaults, and addresses that
-// are free.
+// sink. All have the same configuration, except for the receiver: the defaults, and addresses that are
+// free.
 func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
-	free, err := proc.FreeAddresses(2)
+	free, err := process.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
-	pprof, telemetry := free[0], free[1]
-	col := &collector{runner: c, pprof: pprof, metrics: telemetry}
-	arguments := []string{"--config", "yaml:" + configOf(c, sinkURL, pprof, telemetry)}
+	telemetry := free[0]
+	arguments := []string{"--config", "yaml:" + configOf(c, sinkURL, telemetry)}
 	for _, signal := range c.signals() {
 		arguments = append(arguments, "--config", "yaml:service::pipelines::"+signal+": {receivers: ["+c.name+"], processors: [batch], exporters: [otlp_http]}")
 	}
@@ -44,15 +40,17 @@ func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
 	}
 	command := exec.Command(c.binary, arguments...)
 	command.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig), c.env...)
-	if col.Process, err = proc.Start(command); err != nil {
+	p, err := process.Run(command)
+	if err != nil {
 		return nil, err
 	}
-	return col, col.awaitPprof()
+	col := &collector{c, p}
+	return col, col.awaitTelemetry(telemetry)
 }
 
 // configOf is the configuration without pipelines: defaults, which are the same for both, and the
 // Collector's own telemetry at its default level.
-func configOf(c runner, sinkURL, pprof, telemetry string) string {
+func configOf(c runner, sinkURL, telemetry string) string {
 	_, port, _ := net.SplitHostPort(telemetry)
 	return fmt.Sprintf(`
 receivers:
@@ -61,37 +59,34 @@ processors:
   batch:
 exporters:
   otlp_http: {endpoint: %[3]q}
-extensions:
-  pprof: {endpoint: %[4]q}
 service:
-  extensions: [pprof]
   telemetry:
     logs: {level: warn, encoding: console}
-    metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %[5]s}}}}]}
-`, c.name, c.receiver, sinkURL, pprof, port)
+    metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %[4]s}}}}]}
+`, c.name, c.receiver, sinkURL, port)
 }
 
-// awaitPprof waits until the Collector serves its extensions, at which time it has read its
+// awaitTelemetry waits until the Collector serves its metrics, at which time it has read its
 // configuration.
-func (c *collector) awaitPprof() error {
+func (c *collector) awaitTelemetry(address string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := c.WaitUntilReady(ctx, 5*time.Millisecond, func() error {
-		connection, err := net.Dial("tcp", c.pprof)
+		connection, err := net.Dial("tcp", address)
 		if err != nil {
 			return err
 		}
 		return connection.Close()
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("receiver %s: %w", c.runner, err), c.stop())
+		return errors.Join(fmt.Errorf("receiver %s: %w", c.name, err), c.stop())
 	}
 	return nil
 }
 
 // failure returns an error with the end of what the Collector printed.
 func (c *collector) failure(what string) error {
-	return fmt.Errorf("receiver %s: %w", c.runner, c.Failure(what))
+	return fmt.Errorf("receiver %s: %w", c.name, c.Failure(what))
 }
 
 // stop ends the Collector as Kubernetes does. A second call does nothing.
@@ -115,16 +110,6 @@ func (c *collector) usage() (usage, error) {
 		return usage{}, errors.Join(err, c.failure("has ended and cannot be measured"))
 	}
 	return usage{time.Duration(stat.CPUTime() * float64(time.Second)), int64(status.VmHWM)}, nil
-}
-
-// writtenBytes is how much the Collector has passed to the kernel to write.
-func (c *collector) writtenBytes() (int64, error) {
-	process, err := procfs.NewProc(c.PID())
-	if err != nil {
-		return 0, err
-	}
-	counters, err := process.IO()
-	return int64(counters.WChar), err
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

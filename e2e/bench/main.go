@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench compares a whole Collector with the kube_events receiver with Collectors that have
-// other receivers of events: the same load, in turn, in each round (A B C A B C), on one machine.
-// The result is the ratio to contrib's k8s_events receiver. The absolute values depend on the
-// machine. `make bench` measures what happens in one process.
+// Command bench compares the distribution's Collector, with the kube_events receiver, with a Collector
+// that has contrib's k8s_events receiver: the same load, in turn, in each round (A B A B), on one
+// machine. The absolute values depend on the machine. `make bench` measures what happens in one
+// process.
 //
 //	go run ./bench [flags] [scenario...]
 //
-// It runs in the directory e2e, with what `make bench-e2e` builds. Without scenarios, it runs all of
-// them on a clean commit, and writes test/PERFORMANCE.md from scratch. With scenarios, it prints their
-// results. With -write, it also replaces their parts of the page, if the results of all other parts
-// are in build/, from the same commit.
+// It runs in the directory e2e, with what `make bench-e2e` builds. It prints the results. Without
+// scenarios, it runs all of them. With -write, it also replaces their sections of
+// test/PERFORMANCE.md; the checkout must be clean, because each section names its commit.
 package main
 
 import (
@@ -22,19 +21,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
-
-// options are the command line's.
-type options struct {
-	benchmark
-	docs  string
-	data  string // the file with the results
-	write bool   // the parts of the chosen scenarios
-	all   bool   // no scenario is chosen
-}
 
 func main() {
 	if err := run(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -46,131 +37,124 @@ func main() {
 func run(arguments []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o, chosen, err := parse(arguments)
+	b, chosen, write, err := parse(arguments)
 	if err != nil {
 		return err
 	}
-	return o.runAll(ctx, chosen)
-}
-
-func parse(arguments []string) (*options, []scenario, error) {
-	o := &options{}
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	ours, theirs := flags.String("ours", filepath.Join("..", "build", "measured", "otelcol"), "the Collector with kube_events"),
-		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
-	traced := flags.String("traced", filepath.Join("..", "build", "traced", "otelcol"), "the Collector with kube_events and kube_rollouts")
-	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
-	flags.StringVar(&o.docs, "docs", filepath.Join("..", "test"), "the directory of PERFORMANCE.md; empty: never write")
-	flags.StringVar(&o.data, "results", filepath.Join("..", "build", "performance.json"), "the file that keeps the results, for -write")
-	flags.BoolVar(&o.write, "write", false, "with scenarios: replace their parts of the page; the commit must be clean, and that of all other parts")
-	flags.IntVar(&o.rounds, "rounds", 3, "how often each Collector is measured")
-	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
-	flags.StringVar(&o.only, "setups", "", "the setups to measure, with commas (for example k8s_events,direct); empty: all of the scenario")
-	o.size, o.starts = fullSize, fullStarts
-	o.playback = fullPlayback
-	flags.DurationVar(&o.playback.idle, "idle-length", o.playback.idle, "how long the scenario idle measures each Collector")
-	o.cold = fullCold
-	o.hanging = fullHanging
-	o.clusters = fullClusters
-	o.listing = fullListing
-	o.curves = fullCurves
-	o.curves.addFlags(flags)
-	o.day = fullDay
-	o.day.addFlags(flags)
-	o.backend = fullBackend
-	o.kills = fullKills
-	o.ha = fullHA
-	o.ha.addFlags(flags)
-	o.rollouts = fullRollouts
-	o.rollouts.addFlags(flags)
-	if err := flags.Parse(arguments); err != nil {
-		return nil, nil, err
-	}
-	if o.rounds < 1 {
-		return nil, nil, fmt.Errorf("-rounds is %d: it takes at least one", o.rounds)
-	}
-	o.ours, o.theirs, o.traced = kubeEvents(*ours), k8sEvents(*theirs), kubeEvents(*traced)
-	o.all = flags.NArg() == 0
-	chosen, err := scenariosNamed(flags.Args())
-	return o, chosen, err
-}
-
-// runAll runs the scenarios. After a scenario that fails, it goes on with the next one.
-func (o *options) runAll(ctx context.Context, chosen []scenario) error {
-	versions := o.versions(ctx)
-	p, err := o.openPage(versions)
-	if err != nil {
-		return err
+	versions := b.versions(ctx)
+	if write && strings.HasSuffix(versions.commit, dirty) {
+		return fmt.Errorf("the working tree has changes (%s): commit them, because the page names the commit", versions.commit)
 	}
 	var errs []error
-	for len(chosen) > 0 && ctx.Err() == nil && !errors.Is(errors.Join(errs...), errCheckout) {
-		n := atOnce(chosen)
-		errs = append(errs, o.runSome(ctx, chosen[:n], versions, p))
-		chosen = chosen[n:]
-	}
-	return errors.Join(errs...)
-}
-
-// atOnce returns how many of the first scenarios run at the same time.
-func atOnce(chosen []scenario) int {
-	n := slices.IndexFunc(chosen, func(s scenario) bool { return !s.isLight })
-	if n < 0 {
-		n = len(chosen)
-	}
-	return max(1, n)
-}
-
-// runSome runs scenarios at the same time. It writes their results at once, so that a failure of a
-// later scenario costs nothing.
-func (o *options) runSome(ctx context.Context, some []scenario, versions versions, p *page) error {
-	results, errs := make([]result, len(some)), make([]error, len(some))
-	var all sync.WaitGroup
-	for i, s := range some {
-		all.Go(func() {
-			o.logf("%s: %s", s.name, s.title)
-			results[i], errs[i] = s.run(ctx, &o.benchmark)
-		})
-	}
-	all.Wait()
-	for i, s := range some {
-		if errs[i] == nil {
-			errs[i] = o.keep(ctx, s, results[i], versions, p)
+	for _, s := range chosen {
+		if ctx.Err() != nil {
+			break
 		}
-		if errs[i] != nil {
-			errs[i] = fmt.Errorf("scenario %s: %w", s.name, errs[i])
+		if err := b.runOne(ctx, s, versions, write); err != nil {
+			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// errCheckout ends a run: later results would not be from the commit of the first ones.
-var errCheckout = errors.New("the checkout has changed during the measurement")
-
-// openPage returns the page that the results are written to; nil if nothing is written.
-func (o *options) openPage(versions versions) (*page, error) {
-	if o.docs == "" || o.profiles != "" || !o.all && !o.write {
-		return nil, nil // A profile slows down what it measures.
+func parse(arguments []string) (b *benchmark, chosen []scenario, write bool, err error) {
+	build := func(path ...string) string { return filepath.Join(append([]string{"..", "build"}, path...)...) }
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	ours := flags.String("ours", build("otelcol-kubeevents"), "the Collector with kube_events")
+	theirs := flags.String("theirs", build("comparison", "otelcol"), "the Collector with k8s_events")
+	controlPlane := flags.String("controlplane", build("controlplane"), "the directory of etcd and kube-apiserver")
+	short := flags.Bool("short", false, "use small clusters and loads, which only show that the scenarios work")
+	only := flags.String("setups", "", "the setups to measure, with commas (for example k8s_events,direct); empty: all of the scenario")
+	flags.BoolVar(&write, "write", false, "replace the sections of test/PERFORMANCE.md")
+	rounds := flags.Int("rounds", 3, "how often each Collector is measured")
+	if err := flags.Parse(arguments); err != nil {
+		return nil, nil, false, err
 	}
-	if o.only != "" {
-		return nil, errors.New("-setups leaves out parts of the page: use it only with scenarios and without -write")
+	if *rounds < 1 {
+		return nil, nil, false, fmt.Errorf("-rounds is %d: it must be at least 1", *rounds)
 	}
-	if o.ha.before != "" {
-		return nil, errors.New("-before compares two builds of the receiver, and the page does not: use it only with scenarios and without -write")
+	b = &benchmark{
+		lengths: fullLengths, ours: kubeEvents(*ours), theirs: k8sEvents(*theirs), controlPlane: *controlPlane,
+		rounds: *rounds, only: *only,
 	}
-	return newPage(o.docs, o.data, versions, o.all)
+	if *short {
+		b.lengths = shortLengths
+	}
+	if write && (*short || *only != "") {
+		return nil, nil, false, errors.New("-write needs whole sections: use it without -short and -setups")
+	}
+	chosen, err = scenariosNamed(flags.Args())
+	return b, chosen, write, err
 }
 
-// keep prints the result of a scenario and writes it to the page, if there is one.
-func (o *options) keep(ctx context.Context, s scenario, r result, versions versions, p *page) error {
-	r.Title, r.Date, r.Versions = s.title, time.Now().UTC().Format(time.DateOnly), versions
-	if err := printTable(os.Stdout, r); err != nil {
+// scenario is one comparison of Collectors.
+type scenario struct {
+	name  string // on the command line
+	title string // in test/PERFORMANCE.md
+	run   func(ctx context.Context, b *benchmark) (result, error)
+}
+
+// scenarios are in the order in which they are run and reported.
+var scenarios = []scenario{
+	{"rates", "At the rates of most clusters", runRates},
+	{"day", "A part of a working day", runDay},
+	{"idle", "When nothing happens", runIdle},
+	{"load", "Under load", runLoad},
+	{"kill", "kill -9 under load", runKill},
+	{"ha", "With leader election, as the chart installs it", runHA},
+	{"start", "Start with many existing events", runStart},
+	{"namespaces", "A cold start in many namespaces", runNamespaces},
+	{"hanging", "Next to a kind that hangs", runHanging},
+	{"rollouts", "With a trace of each rollout", runRollouts},
+}
+
+// scenariosNamed returns the scenarios with these names; all of them without names.
+func scenariosNamed(names []string) (chosen []scenario, _ error) {
+	if len(names) == 0 {
+		return scenarios, nil
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			var all []string
+			for _, s := range scenarios {
+				all = append(all, s.name)
+			}
+			return nil, fmt.Errorf("there is no scenario %q; there are: %s", name, strings.Join(all, ", "))
+		}
+		chosen = append(chosen, scenarios[i])
+	}
+	return chosen, nil
+}
+
+// runOne runs a scenario, and prints and writes its section.
+func (b *benchmark) runOne(ctx context.Context, s scenario, versions versions, write bool) error {
+	b.logf("%s: %s", s.name, s.title)
+	r, err := s.run(ctx, b)
+	if err != nil {
 		return err
 	}
-	if p == nil {
+	section := r.section(s, versions, time.Now().UTC().Format(time.DateOnly))
+	fmt.Fprintf(os.Stdout, "## %s\n\n%s\n\n", s.title, section)
+	if !write {
 		return nil
 	}
-	if now := commit(ctx); now != versions.Commit {
-		return fmt.Errorf("%w: it was at %s and is now at %s; the result is not written", errCheckout, versions.Commit, now)
+	if now := commit(ctx); now != versions.commit {
+		return fmt.Errorf("the checkout was at %s and is now at %s; the result is not written", versions.commit, now)
 	}
-	return p.keep(s.name, r)
+	return keep(filepath.Join("..", "test"), s, section, r.Charts)
+}
+
+// logf reports progress to the user.
+func (*benchmark) logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

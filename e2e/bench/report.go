@@ -4,189 +4,84 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 )
 
-// result is what a scenario found out, as the file of the results keeps it.
+// result is what a scenario found out.
 type result struct {
-	// What main fills in.
-	Title    string   `json:"title"`
-	Date     string   `json:"date"`
-	Versions versions `json:"versions"`
-
-	// What the scenario fills in.
-	Text    string   `json:"text,omitempty"` // what was done, as Markdown
-	Figures []figure `json:"figures,omitempty"`
-	Groups  []group  `json:"groups,omitempty"` // tables after that of the figures
-	Notes   []string `json:"notes,omitempty"`  // what a reader should know of the figures, as Markdown
-	Charts  []chart  `json:"charts,omitempty"`
-	Grids   []grid   `json:"grids,omitempty"` // tables with a column for each Collector
+	Text   string // what was done, as Markdown
+	Table  string // as Markdown; empty: the groups side by side
+	Groups []group
+	Notes  []string // what a reader should know of the figures, as Markdown
+	Charts []chart
 }
 
-// group is a table of its own: a setup that is compared with the baseline.
+// group has the figures of a setup.
 type group struct {
-	Title   string   `json:"title"`
-	Column  string   `json:"column"` // whose values the column "ours" has
-	Figures []figure `json:"figures"`
+	Title   string
+	Figures []figure
 }
 
-// grid is a table of one figure: a column for each Collector, and a row for each load.
-type grid struct {
-	Title   string    `json:"title"`
-	Unit    string    `json:"unit,omitempty"`
-	Rows    string    `json:"rows"` // what the rows are
-	Columns []string  `json:"columns"`
-	Values  []gridRow `json:"values"`
-}
-
-type gridRow struct {
-	Name  string    `json:"name"`
-	Cells []float64 `json:"cells"`
-}
-
-// Heading returns the title with the unit.
-func (g grid) Heading() string {
-	heading := capitalized(g.Title)
-	if g.Unit == "" {
-		return heading
-	}
-	return heading + " (" + g.Unit + ")"
-}
-
-// capitalized returns a title with its first letter in upper case.
-func capitalized(title string) string {
-	if title == "" {
-		return ""
-	}
-	return strings.ToUpper(title[:1]) + title[1:]
-}
-
-// isZero reports whether every value is 0.
-func (g grid) isZero() bool {
-	return !slices.ContainsFunc(g.Values, func(row gridRow) bool {
-		return slices.ContainsFunc(row.Cells, func(value float64) bool { return value != 0 })
-	})
-}
-
-// lines returns the cells of the table: its head, and its rows.
-func (g grid) lines() [][]string {
-	lines := [][]string{append([]string{g.Heading() + ", by " + g.Rows}, g.Columns...)}
-	for _, row := range g.Values {
-		cells := []string{row.Name}
-		for _, value := range row.Cells {
-			cells = append(cells, decimal(value))
-		}
-		lines = append(lines, cells)
-	}
-	return lines
-}
-
-// Markdown returns the table.
-func (g grid) Markdown() string {
-	var text strings.Builder
-	for i, line := range g.lines() {
-		fmt.Fprintf(&text, "| %s |\n", strings.Join(line, " | "))
-		if i == 0 {
-			text.WriteString("|" + strings.Repeat("--:|", len(line)) + "\n")
-		}
-	}
-	return text.String()
-}
-
-// Tables returns all tables of the result. That of the figures has no title.
-func (r result) Tables() []group {
-	var tables []group
-	if len(r.Figures) > 0 {
-		tables = append(tables, group{Column: kubeEventsReceiver, Figures: r.Figures})
-	}
-	return append(tables, r.Groups...)
-}
-
-// figure is a row of a scenario's table. Less is better, unless it has a goal that is a lower
-// bound.
+// figure is a row of a scenario's table. Less is better, unless it has a goal that is a lower bound.
 type figure struct {
-	Name   string    `json:"name"`
-	Unit   string    `json:"unit,omitempty"`
-	Ours   []float64 `json:"ours,omitempty"`   // one of each round
-	Theirs []float64 `json:"theirs,omitempty"` // likewise
-	Goal   *goal     `json:"goal,omitempty"`
+	Name, Unit   string
+	Ours, Theirs []float64 // one of each round
+	Goal         *goal
 }
 
 // goal is a bound for our worst round, or for the ratio of our median to theirs.
 type goal struct {
-	Ratio   bool    `json:"ratio,omitempty"`
-	Nine    bool    `json:"nineOfTen,omitempty"` // nine of ten of our runs reach the bound, not the median
-	AtLeast bool    `json:"atLeast,omitempty"`
-	Bound   float64 `json:"bound"`
+	ratio, atLeast bool
+	bound          float64
 }
 
-func ratioAtMost(bound float64) *goal { return &goal{Ratio: true, Bound: bound} }
-func mostRunsAtMost(bound float64) *goal {
-	return &goal{Ratio: true, Nine: true, Bound: bound}
-}
-func oursAtMost(bound float64) *goal  { return &goal{Bound: bound} }
-func oursAtLeast(bound float64) *goal { return &goal{Bound: bound, AtLeast: true} }
+func ratioAtMost(bound float64) *goal { return &goal{ratio: true, bound: bound} }
+func oursAtMost(bound float64) *goal  { return &goal{bound: bound} }
+func oursAtLeast(bound float64) *goal { return &goal{bound: bound, atLeast: true} }
 
-func (g *goal) String() string {
-	if g == nil {
-		return ""
-	}
-	sign, of := "≤", ""
-	if g.AtLeast {
-		sign = "≥"
-	}
-	if g.Ratio {
-		of = "ratio "
-	}
-	if g.Nine {
-		return of + sign + " " + decimal(g.Bound) + " in 9 of 10 runs"
-	}
-	return of + sign + " " + decimal(g.Bound)
-}
-
-// Met reports whether the goal is reached; empty if there is none.
-func (f figure) Met() string {
+// missed returns what was measured and the goal, if the goal was not met.
+func (f figure) missed() (text string, missed bool) {
 	if f.Goal == nil {
-		return ""
+		return "", false
 	}
-	if len(f.Ours) > 0 && f.Goal.reached(f) {
-		return "yes"
+	least, most, measured, bound := math.NaN(), math.NaN(), f.cell(f.Ours)+" "+f.Unit, decimal(f.Goal.bound)
+	if len(f.Ours) > 0 {
+		least, most = slices.Min(f.Ours), slices.Max(f.Ours)
 	}
-	return "no"
-}
-
-func (g *goal) reached(f figure) bool {
-	least, most := slices.Min(f.Ours), slices.Max(f.Ours)
-	if g.Ratio {
-		ours := median(f.Ours)
-		if g.Nine {
-			ours = nineOfTen(f.Ours)
+	if f.Goal.ratio {
+		if len(f.Theirs) == 0 {
+			return "", false
 		}
-		least = ours / median(f.Theirs)
+		least = median(f.Ours) / median(f.Theirs)
 		most = least
+		measured, bound = "ratio "+decimal(least), "ratio "+bound
 	}
-	if g.AtLeast {
-		return least >= g.Bound
+	if f.Goal.atLeast {
+		return fmt.Sprintf("%s: %s (goal: ≥ %s)", f.Name, strings.TrimSpace(measured), bound), !(least >= f.Goal.bound)
 	}
-	return most <= g.Bound
+	return fmt.Sprintf("%s: %s (goal: ≤ %s)", f.Name, strings.TrimSpace(measured), bound), !(most <= f.Goal.bound)
 }
 
-// Ratio is our median over theirs, for the table.
-func (f figure) Ratio() string {
-	theirs := median(f.Theirs)
-	if theirs == 0 || math.IsNaN(theirs) || len(f.Ours) == 0 {
-		return "–"
+// missedGoals returns all goals that were not met.
+func (r result) missedGoals() (missed []string) {
+	for _, g := range r.Groups {
+		for _, f := range g.Figures {
+			if text, isMissed := f.missed(); isMissed && g.Title != "" {
+				missed = append(missed, g.Title+": "+text)
+			} else if isMissed {
+				missed = append(missed, text)
+			}
+		}
 	}
-	return strconv.FormatFloat(median(f.Ours)/theirs, 'f', 2, 64)
+	return missed
 }
 
-// Cell is the median, and the spread where there is one, for the table.
-func (f figure) Cell(rounds []float64) string {
+// cell is the median, and the spread where there is one.
+func (figure) cell(rounds []float64) string {
 	if len(rounds) == 0 {
 		return "–"
 	}
@@ -195,12 +90,6 @@ func (f figure) Cell(rounds []float64) string {
 		text += " (" + low + "–" + high + ")"
 	}
 	return text
-}
-
-// nineOfTen returns the value that nine of ten runs do not exceed.
-func nineOfTen(runs []float64) float64 {
-	sorted := slices.Sorted(slices.Values(runs))
-	return sorted[(9*len(sorted)+9)/10-1]
 }
 
 // median is that of the rounds; NaN if there are none.
@@ -216,7 +105,7 @@ func median(rounds []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// decimal writes a number as short as it may be, with about three digits that say something.
+// decimal writes a number with about three significant digits.
 func decimal(value float64) string {
 	digits := 0
 	switch magnitude := math.Abs(value); {
@@ -231,28 +120,92 @@ func decimal(value float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// columns are a figure's cells.
-func (f figure) columns() []string {
-	return []string{f.Name, f.Unit, f.Cell(f.Ours), f.Cell(f.Theirs), f.Ratio(), f.Goal.String(), f.Met()}
+// table returns the groups side by side, and the baseline if it has values.
+func table(groups []group) string {
+	head, rule := "| | |", "|---|---|"
+	var names []string
+	hasBaseline := false
+	for _, g := range groups {
+		head, rule = head+" "+g.Title+" |", rule+"--:|"
+		for _, f := range g.Figures {
+			hasBaseline = hasBaseline || len(f.Theirs) > 0
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	if hasBaseline {
+		head, rule = head+" k8s_events |", rule+"--:|"
+	}
+	lines := []string{head, rule}
+	for _, name := range names {
+		unit, theirs, cells := "", "–", ""
+		for _, g := range groups {
+			f := g.named(name)
+			cells += " " + f.cell(f.Ours) + " |"
+			if f.Name != "" {
+				unit, theirs = f.Unit, f.cell(f.Theirs)
+			}
+		}
+		if hasBaseline {
+			cells += " " + theirs + " |"
+		}
+		lines = append(lines, "| "+name+" | "+unit+" |"+cells)
+	}
+	return strings.Join(lines, "\n")
 }
 
-// printTable shows the result to the user.
-func printTable(w io.Writer, r result) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, g := range r.Tables() {
-		if g.Title != "" {
-			fmt.Fprintln(table, "\n"+g.Title)
-		}
-		fmt.Fprintln(table, "FIGURE\tUNIT\t"+g.Column+"\tBASELINE\tRATIO\tGOAL\tMET")
-		for _, f := range g.Figures {
-			fmt.Fprintln(table, strings.Join(f.columns(), "\t"))
-		}
+// named returns the figure with a name; a zero figure if there is none.
+func (g group) named(name string) figure {
+	i := slices.IndexFunc(g.Figures, func(f figure) bool { return f.Name == name })
+	if i < 0 {
+		return figure{}
 	}
-	for _, g := range r.Grids {
-		fmt.Fprintln(table)
-		for _, line := range g.lines() {
-			fmt.Fprintln(table, strings.Join(line, "\t"))
-		}
+	return g.Figures[i]
+}
+
+// section returns the part of the page without its heading.
+func (r result) section(s scenario, v versions, date string) string {
+	shown := r.Table
+	if shown == "" {
+		shown = table(r.Groups)
 	}
-	return table.Flush()
+	parts := []string{r.Text, shown}
+	if len(r.Notes) > 0 {
+		parts = append(parts, strings.Join(r.Notes, " "))
+	}
+	if missed := r.missedGoals(); len(missed) > 0 {
+		parts = append(parts, "Goals that were not met:\n\n- "+strings.Join(missed, "\n- "))
+	}
+	parts = append(parts, fmt.Sprintf("Measured on %s at commit `%s`: %v (`SCENARIOS=%s`)", date, v.commit, v, s.name))
+	return strings.Join(parts, "\n\n")
+}
+
+// values are what one run of one Collector measured, by the figure's name.
+type values map[string]float64
+
+// String lists them by name, for the progress report.
+func (v values) String() string {
+	parts := make([]string, 0, len(v))
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		parts = append(parts, name+" "+decimal(v[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// suffixed returns the values under longer names.
+func (v values) suffixed(suffix string) values {
+	longer := values{}
+	for name, value := range v {
+		longer[name+suffix] = value
+	}
+	return longer
+}
+
+// suffixed returns the figures under longer names.
+func suffixed(figures []figure, suffix string) []figure {
+	for i := range figures {
+		figures[i].Name += suffix
+	}
+	return figures
 }

@@ -5,233 +5,129 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
-
-var rolloutsScenario = scenario{name: "rollouts", title: "With a trace of each rollout", run: runRollouts}
 
 const (
 	rolloutsCPU    = "processor time, over that without the connector"
 	rolloutsMemory = "peak memory (RSS), more than without the connector"
-	rolloutsSpans  = "spans received"
+	// podsEach is how many pods of a Deployment start.
+	podsEach = 10
 )
 
-// The setups of the scenario. The first one is what the others are compared with.
-const (
-	noRollouts     = "direct"
-	withRollouts   = "rollouts"
-	storedRollouts = "rollouts-storage"
-)
-
-// rollouts is how much the scenario rollouts does.
-type rollouts struct {
-	rates  sizes         // events a second, one after the other
-	length time.Duration // at each rate
-	settle time.Duration // before the first event and after the last one: until all traces are delivered
-}
-
-var fullRollouts = rollouts{rates: sizes{1000}, length: 30 * time.Second, settle: 75 * time.Second}
-
-func (r *rollouts) addFlags(flags *flag.FlagSet) {
-	flags.Var(&r.rates, "rollouts-rates", "the events a second of the scenario rollouts, one after the other")
-	flags.DurationVar(&r.length, "rollouts-length", r.length, "how long the scenario rollouts measures each setup at each rate")
-}
-
-// rolloutSetups returns the same Collector with and without the connector.
-func (b *benchmark) rolloutSetups() []setup {
-	return []setup{
-		{name: noRollouts, title: "Without the connector", column: kubeEventsReceiver, runner: b.traced, configure: runner.recommended},
-		{name: withRollouts, title: "With the connector", column: kubeEventsReceiver, runner: b.traced, configure: func(c runner, directory string) runner {
+// rolloutSetups returns the same Collector with and without the connector. The others are compared
+// with the first one.
+func (b *benchmark) rolloutSetups() ([]setup, error) {
+	return b.onlyChosen([]setup{
+		{name: direct, title: "Without the connector", runner: b.ours, configure: runner.recommended},
+		{name: "rollouts", title: "With the connector", runner: b.ours, configure: func(c runner, directory string) runner {
 			return c.recommended(directory).tracing("{}")
 		}},
-		{name: storedRollouts, title: "With the connector and its storage", column: kubeEventsReceiver, runner: b.traced, configure: func(c runner, directory string) runner {
+		{name: "rollouts-storage", title: "With the connector and its storage", runner: b.ours, configure: func(c runner, directory string) runner {
 			return c.recommended(directory).tracing("{storage: file_storage}")
 		}},
-	}
+	})
 }
 
 // tracing is the runner with the connector, with these settings, next to the exporter of records.
 func (c runner) tracing(connector string) runner {
-	c.over = append(c.over, "connectors: {kube_rollouts: "+connector+"}",
+	return c.with("connectors: {kube_rollouts: "+connector+"}",
 		"service::pipelines::logs::exporters: [otlp_http, kube_rollouts]",
 		"service::pipelines::traces: {receivers: [kube_rollouts], exporters: [otlp_http]}")
-	return c
 }
 
-func runRollouts(ctx context.Context, b *benchmark) (result, error) {
-	setups, err := b.onlyChosen(b.rolloutSetups())
+func runRollouts(ctx context.Context, b *benchmark) (r result, err error) {
+	setups, err := b.rolloutSetups()
 	if err != nil {
-		return result{}, err
+		return r, err
 	}
-	r := result{
-		Text: fmt.Sprintf(`A simulated API server streams events for %s at each rate. Half of them are of pods that start: five events for each pod, ten pods for
-each ReplicaSet, one ReplicaSet after another. The others are about %s pods that the Collector knows: warnings that repeat, and events that are of no
-rollout. All Collectors are the same program, with storage and direct delivery. One has the connector `+"`kube_rollouts`"+` in addition, and one also has the
-connector's storage. The measurement begins when the traces of the known pods are delivered, and ends %s after the last event.`, b.rollouts.length, thousands(replayPods), b.rollouts.settle),
-		Notes: []string{"Differences are between medians."},
+	sz, changes := b.planRollouts()
+	m := measurements{}
+	if err := m.interleave(ctx, b, b.rounds, setups, "", func(ctx context.Context, c runner) (values, error) {
+		return b.rolloutsOnce(ctx, c, sz, changes)
+	}); err != nil {
+		return r, err
 	}
-	r.Groups = make([]group, len(setups))
-	for i, s := range setups {
-		r.Groups[i] = group{Title: s.title, Column: s.column}
+	for _, v := range m[direct] {
+		delete(v, spans)
 	}
-	for _, rate := range b.rollouts.rates {
-		fleet, stream := b.rollouts.record(b.playback, rate)
-		rounds, err := b.interleave(ctx, setups, func(ctx context.Context, c runner) (values, error) {
-			return b.rolloutsOnce(ctx, c, fleet, stream, rate)
-		})
-		if err != nil {
-			return result{}, fmt.Errorf("at %d events a second: %w", rate, err)
-		}
-		for i, s := range setups {
-			r.Groups[i].Figures = append(r.Groups[i].Figures, rolloutFigures(rate, rounds[s.name], rounds[noRollouts])...)
-		}
+	r.Groups = m.groups(setups, rolloutFigures)
+	for i := range r.Groups {
+		r.Groups[i].Figures = append(r.Groups[i].Figures, compareRollouts(m, setups[i].name)...)
 	}
+	r.Text = fmt.Sprintf(`A real API server gets %s events at %s a second. Half of them are of pods that start: five events for each pod, %d pods
+for each Deployment, one Deployment after another. The others are about %s pods that the Collector knows: warnings that repeat, and
+events that are of no rollout. All Collectors are the same program, with storage and direct delivery. One has the connector
+`+"`kube_rollouts`"+` in addition, and one also has the connector's storage. The measurement begins %s after the last event of the known
+pods, and ends as long after the last event.`,
+		thousands(len(changes)), thousands(b.size.perSecond), podsEach, thousands(b.size.pods), b.tracesSettle)
+	r.Notes = []string{"Differences are between medians."}
 	return r, nil
 }
 
-// rolloutFigures returns the rows of a setup at a rate.
-func rolloutFigures(rate int, ours, without []values) (figures []figure) {
-	of := func(name string, runs []values) float64 { return median(valuesOf(runs, name)) }
-	all := []figure{
-		{Name: cpuPerObservation, Unit: "µs", Ours: valuesOf(ours, cpuPerObservation)},
-		{Name: peakRSS, Unit: "MiB", Ours: valuesOf(ours, peakRSS)},
-		{Name: lost, Ours: valuesOf(ours, lost), Goal: oursAtMost(0)},
-		{Name: rolloutsSpans, Ours: valuesOf(ours, rolloutsSpans)},
+func rolloutFigures(string) []figure {
+	return []figure{
+		{Name: cpuPerRecord, Unit: "µs"}, {Name: peakRSS, Unit: "MiB"}, {Name: lost, Goal: oursAtMost(0)},
+		{Name: spans, Goal: oursAtLeast(1)},
 	}
-	if of(rolloutsSpans, ours) > 0 && len(without) > 0 {
-		all = append(all,
-			figure{Name: rolloutsCPU, Ours: []float64{of(cpuPerObservation, ours) / of(cpuPerObservation, without)}, Goal: oursAtMost(1.15)},
-			figure{Name: rolloutsMemory, Unit: "MiB", Ours: []float64{of(peakRSS, ours) - of(peakRSS, without)}, Goal: oursAtMost(15)})
-	}
-	for _, f := range measured(all) {
-		f.Name += fmt.Sprintf(", %s a second", thousands(rate))
-		figures = append(figures, f)
-	}
-	return figures
 }
 
-// podsEach is how many pods of a ReplicaSet start, and eventsEach how many events each of them has.
-const (
-	podsEach   = 10
-	eventsEach = 5
-)
-
-// record encodes the events of a rate.
-func (r rollouts) record(p playback, rate int) (*replay.Fleet, recorded) {
-	n := int(float64(rate) * r.length.Seconds())
-	// The pods of a fleet are spread over the Deployments, so all of them get as many.
-	each := max(podsEach, (n/2/eventsEach+p.deployments-1)/p.deployments)
-	fleet := &replay.Fleet{Namespaces: p.namespaces, Deployments: p.deployments, Pods: replayPods + each*p.deployments}
-	s := &rolloutStream{fleet: fleet, each: each, begin: time.Now().Add(time.Hour), recorder: replay.NewRecorder()}
-	for pod := range replayPods {
-		s.put(watch.Added, fleet.Started(pod, s.begin))
+// compareRollouts compares a setup with the connector with the one without.
+func compareRollouts(m measurements, setup string) []figure {
+	if setup == direct || len(m[direct]) == 0 {
+		return nil
 	}
-	s.warm = replayPods
-	for i := range n {
-		at := s.begin.Add(time.Duration(i+1) * time.Millisecond)
-		if i%2 == 0 {
-			s.put(watch.Added, s.starting(i/2, at))
-		} else {
-			s.putOther(i/2, at)
+	cpu := median(m.of(setup, cpuPerRecord)) / median(m.of(direct, cpuPerRecord))
+	memory := median(m.of(setup, peakRSS)) - median(m.of(direct, peakRSS))
+	return []figure{
+		{Name: rolloutsCPU, Ours: []float64{cpu}, Goal: oursAtMost(1.15)},
+		{Name: rolloutsMemory, Unit: "MiB", Ours: []float64{memory}, Goal: oursAtMost(15)},
+	}
+}
+
+// planRollouts returns the cluster and its events. The first pods of the cluster are known; the others
+// start.
+func (b *benchmark) planRollouts() (size, []change) {
+	n := int(3 * float64(b.size.perSecond) * b.rateLength.Seconds())
+	known := b.size.pods
+	starting := n / 2 / len(startSteps)
+	sz := b.size
+	sz.deployments = (known + starting + podsEach - 1) / podsEach
+	sz.pods = sz.deployments * podsEach
+	changes := make([]change, n)
+	for i := range changes {
+		c, turn := &changes[i], i/2
+		c.at = time.Duration(i) * time.Second / time.Duration(b.size.perSecond)
+		if step := startSteps[turn%len(startSteps)]; i%2 == 0 {
+			c.pod, c.reason, c.message = known+turn/len(startSteps)%(sz.pods-known), step.reason, step.message
+			continue
+		}
+		const prime = 7919 // It has no divisor in common with the number of pods.
+		switch turn % 4 {
+		case 0:
+			c.pod = turn * prime % known
+		case 1, 2:
+			c.pod, c.repeat = changes[i-2].pod, true
+		default:
+			c.pod, c.reason, c.message = turn*prime%known, "Resized", "Volume app-data was resized to 20Gi"
 		}
 	}
-	return fleet, s.recorded
+	return sz, changes
 }
 
-// rolloutStream is a stream that is recorded.
-type rolloutStream struct {
-	recorded
-	fleet    *replay.Fleet
-	each     int // pods of a ReplicaSet that start
-	begin    time.Time
-	recorder *replay.Recorder
-	backOff  *corev1.Event // the last one, which is repeated
-}
-
-func (s *rolloutStream) put(kind watch.EventType, ev *corev1.Event) {
-	s.frames = append(s.frames, s.recorder.Frame(kind, ev))
-	s.about = append(s.about, observation{ev.Name, account.Occurrences(ev)})
-}
-
-// starting returns an event of a pod that starts: one pod after another, and one ReplicaSet after
-// another.
-func (s *rolloutStream) starting(i int, at time.Time) *corev1.Event {
-	number := i / eventsEach
-	pod := replayPods + number/s.each + number%s.each*s.fleet.Deployments
-	if i%eventsEach == 0 {
-		return s.fleet.Scheduled(pod, at)
-	}
-	ev := s.fleet.Started(pod, at)
-	switch i % eventsEach {
-	case 1:
-		ev.Reason, ev.Message = "Pulling", `Pulling image "registry.example.com/team/app:1.2.3"`
-	case 2:
-		ev.Reason = "Pulled"
-		ev.Message = `Successfully pulled image "registry.example.com/team/app:1.2.3" in 1.234s (1.234s including waiting). Image size: 123456789 bytes.`
-	case 3:
-		ev.Reason, ev.Message = "Created", "Container created"
-	}
-	return ev
-}
-
-// putOther puts an event about a pod that has started long before.
-func (s *rolloutStream) putOther(i int, at time.Time) {
-	const step = 7919 // It has no divisor in common with the number of pods.
-	pod := i * step % replayPods
-	switch i % 4 {
-	case 0:
-		s.backOff = s.fleet.BackOff(pod, at)
-		s.put(watch.Added, s.backOff)
-	case 1, 2:
-		s.backOff = replay.Repeat(s.backOff, 1, at)
-		s.put(watch.Modified, s.backOff)
-	default:
-		ev := s.fleet.Started(pod, at)
-		ev.Reason, ev.Message = "Resized", "Volume app-data was resized to 20Gi"
-		s.put(watch.Added, ev)
-	}
-}
-
-// rolloutsOnce measures one Collector at one rate.
-func (b *benchmark) rolloutsOnce(ctx context.Context, c runner, fleet *replay.Fleet, stream recorded, rate int) (v values, err error) {
-	r, err := newRig(replay.Options{Fleet: fleet, Latency: b.playback.ownerLatency})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.stop()) }()
-	if err := r.startCollector(ctx, c); err != nil {
-		return nil, err
-	}
-	if err := r.warmUp(ctx, stream); err != nil {
-		return nil, err
-	}
-	// The traces of the pods that are known from now on are no part of the load.
-	if err := wait(ctx, b.rollouts.settle); err != nil {
-		return nil, err
-	}
-	r.sink.reset()
-	used, err := b.useOf(ctx, r, fmt.Sprint("rollouts-", rate), b.rollouts.length+b.rollouts.settle, func() error {
-		if err := r.releaseSteadily(ctx, stream, len(stream.frames), rate); err != nil {
-			return err
-		}
-		if err := r.sink.wait(ctx, len(stream.frames)-stream.warm, 5*time.Second); err != nil {
-			return err
-		}
-		return wait(ctx, b.rollouts.settle)
+func (b *benchmark) rolloutsOnce(ctx context.Context, c runner, sz size, changes []change) (values, error) {
+	return b.onCluster(ctx, sz, func(kube *cluster) (values, error) {
+		return kube.onRig(c, func(r *rig) (values, error) {
+			if err := errors.Join(r.settle(ctx), r.warmUp(ctx, b.size.pods)); err != nil {
+				return nil, err
+			}
+			// The traces of the pods that are known from now on are no part of the load.
+			if err := wait(ctx, b.tracesSettle); err != nil {
+				return nil, err
+			}
+			r.sink.reset()
+			return r.measure(ctx, changes, b.tracesSettle)
+		})
 	})
-	sum := r.sink.summary()
-	return values{
-		cpuPerObservation: float64(used.cpu.Microseconds()) / float64(max(1, sum.delivered)),
-		peakRSS:           mebibytes(used.peakRSS),
-		lost:              float64(sum.sent - sum.delivered),
-		rolloutsSpans:     float64(r.sink.spansReceived()),
-	}, err
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -36,11 +35,9 @@ type arrival struct {
 // arrived.
 type sink struct {
 	server *otlpsink.Sink
-	// owners reports whether a record has the whole owner chain; it is hasOwners, unless a scenario
-	// has its own.
+	// owners reports whether a record has the whole owner chain; it is isOwned, unless a scenario has
+	// its own.
 	owners func(resource, log pcommon.Map) bool
-
-	delay atomic.Int64 // how long each request takes, in nanoseconds
 
 	mu      sync.Mutex
 	sent    map[observation]time.Time
@@ -48,18 +45,16 @@ type sink struct {
 	records int // with repeated ones
 	// recognizable is how many records have the log.record.uid of an earlier one.
 	recognizable int
-	requests     int
 	spans        int // with repeated ones
 	first        time.Time
 	last         time.Time
 }
 
 func newSink() (*sink, error) {
-	s := &sink{owners: hasOwners, sent: map[observation]time.Time{}, arrived: map[observation]arrival{}}
+	s := &sink{owners: isOwned, sent: map[observation]time.Time{}, arrived: map[observation]arrival{}}
 	var err error
 	s.server, err = otlpsink.Start(otlpsink.Callbacks{
 		Logs: func(_ context.Context, logs plog.Logs) error {
-			time.Sleep(time.Duration(s.delay.Load()))
 			s.take(logs, time.Now())
 			return nil
 		},
@@ -89,14 +84,13 @@ func (s *sink) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent, s.arrived, s.records = map[observation]time.Time{}, map[observation]arrival{}, 0
-	s.recognizable, s.requests, s.spans = 0, 0, 0
+	s.recognizable, s.spans = 0, 0
 	s.first, s.last = time.Time{}, time.Time{}
 }
 
 func (s *sink) take(logs plog.Logs, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests++
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
@@ -125,6 +119,16 @@ func (s *sink) takeRecord(resource pcommon.Map, log plog.LogRecord, at time.Time
 // observed returns what a record is about.
 func observed(log plog.LogRecord) observation {
 	return observation{otlpsink.Text(log.Attributes(), "k8s.event.name"), max(1, otlpsink.Number(log.Attributes(), "k8s.event.count"))}
+}
+
+// isOwned reports whether a record about a pod of deploy has the whole and the right chain, and the
+// tag of its Deployment.
+func isOwned(resource, log pcommon.Map) bool {
+	deployment := deploymentOf(otlpsink.Text(resource, "k8s.object.name"))
+	return hasOwners(resource, log) &&
+		otlpsink.Text(resource, "k8s.workload.kind") == "Deployment" &&
+		otlpsink.Text(resource, "k8s.workload.name") == deployment &&
+		otlpsink.Text(resource, "tilt.manifest") == deployment
 }
 
 // hasOwners reports whether a record names all owners of the object.
@@ -185,7 +189,6 @@ type summary struct {
 	surplus         int // records beyond the first of each, and of what was not sent
 	recognizable    int // records among the surplus that have the log.record.uid of an earlier one
 	owned           int // delivered with owners
-	requests        int // with records
 	latencies       []time.Duration
 	last            time.Time // when the last record arrived
 }
@@ -202,7 +205,7 @@ func (s *sink) summary() summary {
 func (s *sink) summaryOf(chosen func(event string) bool) summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := summary{last: s.last, requests: s.requests}
+	sum := summary{last: s.last}
 	for o, sent := range s.sent {
 		if !chosen(o.event) {
 			continue
@@ -231,11 +234,3 @@ func (s summary) latency(quantile float64) float64 {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// percent is a share of a whole; 0 of nothing.
-func percent(part, whole int) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return 100 * float64(part) / float64(whole)
-}

@@ -5,71 +5,71 @@ package main
 import (
 	"context"
 	"debug/buildinfo"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 )
 
 // versions are what a result depends on.
 type versions struct {
-	Commit     string `json:"commit"`
-	Ours       build  `json:"kube_events"`
-	Theirs     build  `json:"k8s_events"`
-	Kubernetes string `json:"kubernetes"`
-	CPU        string `json:"cpu"`
-	Cores      int    `json:"cores"`
+	commit, collector, baseline, kubernetes string
 }
 
-// build is what a Collector is made of.
-type build struct {
-	Receiver  string `json:"receiver"`
-	Collector string `json:"collector"`
-	Go        string `json:"go"`
+// String names them, and the machine.
+func (v versions) String() string {
+	return fmt.Sprintf("Collector %s, k8s_events %s, Kubernetes %s, %d cores (%s).",
+		v.collector, v.baseline, v.kubernetes, runtime.NumCPU(), cpuModel())
 }
 
-// commit returns the commit of the checkout, with dirtySuffix if other files than the page itself
+// commit returns the commit of the checkout, marked as dirty if other files than the page itself
 // have changed since.
 func commit(ctx context.Context) string {
 	name := output(ctx, "git", "rev-parse", "--short=10", "HEAD")
 	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":/", ":(top,exclude)test/PERFORMANCE.md", ":(top,exclude)test/performance-*").Output()
 	if err != nil || len(changed) > 0 {
-		name += dirtySuffix
+		name += dirty
 	}
 	return name
 }
 
-const dirtySuffix = "-dirty"
+const dirty = "-dirty"
 
 // versions are those of what this run measures.
 func (b *benchmark) versions(ctx context.Context) versions {
-	v := versions{
-		Ours: buildOf(b.ours.binary, "kubeeventsreceiver"), Theirs: buildOf(b.theirs.binary, "k8seventsreceiver"),
-		Kubernetes: strings.TrimPrefix(output(ctx, filepath.Join(b.controlPlane, "kube-apiserver"), "--version"), "Kubernetes "),
-		CPU:        cpuModel(), Cores: runtime.NumCPU(),
+	return versions{
+		commit:     commit(ctx),
+		collector:  moduleIn(b.ours.binary, "go.opentelemetry.io/collector/otelcol"),
+		baseline:   moduleIn(b.theirs.binary, "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/k8seventsreceiver"),
+		kubernetes: strings.TrimPrefix(output(ctx, filepath.Join(b.controlPlane, "kube-apiserver"), "--version"), "Kubernetes "),
 	}
-	// The receiver is built from this checkout and has its version only here.
-	v.Commit = commit(ctx)
-	v.Ours.Receiver = "at " + v.Commit
-	return v
 }
 
-// buildOf reads what the Go linker wrote into a Collector.
-func buildOf(binary, receiver string) build {
+// moduleIn returns the version of a module in a Collector, which the Go linker wrote into it.
+func moduleIn(binary, path string) string {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
-		return build{Receiver: "unknown", Collector: "unknown", Go: "unknown"}
+		return "unknown"
 	}
-	b := build{Go: info.GoVersion}
 	for _, module := range info.Deps {
-		switch {
-		case module.Path == "go.opentelemetry.io/collector/otelcol":
-			b.Collector = module.Version
-		case strings.HasSuffix(module.Path, "/"+receiver):
-			b.Receiver = module.Version
+		if module.Path == path {
+			return module.Version
 		}
 	}
-	return b
+	return "unknown"
+}
+
+// cpuModel returns the model of the first processor; the architecture if the kernel does not know
+// the model.
+func cpuModel() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if found := regexp.MustCompile(`(?m)^model name\s*: (.+)$`).FindSubmatch(info); err == nil && found != nil {
+		return string(found[1])
+	}
+	return runtime.GOARCH
 }
 
 // output is what a program prints; "unknown" if it fails.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // process is a container that was started.

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // TestConfigurationsAreValid: the Collector takes every configuration on the pages.
@@ -119,7 +119,7 @@ func runLine(t *testing.T, line string, env ...string) {
 	if _, err := exec.LookPath(program); err != nil {
 		t.Skip("not installed here: ", err)
 	}
-	output, err := proc.Shell(harness.InRepository(), line, env...)
+	output, err := process.Shell(harness.InRepository(), line, env...)
 	assert.NoError(t, err)
 	assert.NotEmpty(t, output, line)
 }
@@ -127,7 +127,7 @@ func runLine(t *testing.T, line string, env ...string) {
 // runAlongside runs the Collector that make run runs, and returns the port of its own metrics.
 func runAlongside(t *testing.T) (port string) {
 	t.Helper()
-	free, err := proc.FreeAddresses(1)
+	free, err := process.FreeAddresses(1)
 	require.NoError(t, err)
 	_, port, err = net.SplitHostPort(free[0])
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // program is how READMEs name the Collector.
@@ -54,7 +54,7 @@ func commandsOf(t *testing.T, recipe string) (commands []string) {
 // sh runs a command from the repository's root, as an administrator.
 func sh(t *testing.T, command string) {
 	t.Helper()
-	_, err := proc.Shell(harness.InRepository(), command, "KUBECONFIG="+kube.Kubeconfig())
+	_, err := process.Shell(harness.InRepository(), command, "KUBECONFIG="+kube.Kubeconfig())
 	require.NoError(t, err)
 }
 
@@ -87,7 +87,7 @@ func TestCommandsOfTheCollectorAreValid(t *testing.T) {
 				continue
 			}
 			command = strings.Replace(strings.TrimSuffix(command, "&"), program, harness.Otelcol(t)+" validate", 1)
-			_, err := proc.Shell(harness.InRepository(), command)
+			_, err := process.Shell(harness.InRepository(), command)
 			assert.NoError(t, err, readme)
 			validated++
 		}

@@ -148,13 +148,13 @@ func TestLargerRequests(t *testing.T) {
 		collector := run(t, "larger-requests", env...)
 		w.write(t, 50)
 		<-asked
-		collector.Kill()
+		require.NoError(t, collector.Kill())
 
 		backend.Answer(nil)
 		collector = run(t, "larger-requests", env...)
 		w.awaitDelivery(t, backend)
 		w.write(t, 50)
-		collector.Kill()
+		require.NoError(t, collector.Kill())
 	}
 	collector := run(t, "larger-requests", env...)
 	w.arrivesCompletely(t, backend)

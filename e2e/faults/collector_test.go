@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // collector is one replica: a Collector that is started and ended again and again with the same
@@ -24,10 +24,10 @@ import (
 type collector struct {
 	name       string
 	kubeconfig string
-	config     []string    // YAML, each part over those before it
-	directory  string      // of file_storage
-	output     proc.Output // of all its starts
-	process    *proc.Process
+	config     []string       // YAML, each part over those before it
+	directory  string         // of file_storage
+	output     process.Output // of all its starts
+	process    *process.Process
 	kills      int // how often it was killed
 	began      int // where the output of the last start begins
 }
@@ -93,7 +93,7 @@ func (c *collector) start(t *testing.T) {
 	command.Stdout, command.Stderr = &c.output, &c.output
 	c.began = len(c.output.String())
 	var err error
-	c.process, err = proc.Start(command)
+	c.process, err = process.Run(command)
 	require.NoError(t, err)
 }
 
@@ -107,7 +107,9 @@ func (c *collector) signal(t *testing.T, s syscall.Signal) {
 func (c *collector) kill() {
 	if c.runs() {
 		c.kills++
-		c.process.Kill()
+		if err := c.process.Kill(); err != nil {
+			panic(err) // A process may signal its children.
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
@@ -56,7 +56,7 @@ func program(t *testing.T) string {
 
 func startJaeger(t *testing.T) server {
 	t.Helper()
-	free, err := proc.FreeAddresses(3)
+	free, err := process.FreeAddresses(3)
 	require.NoError(t, err)
 	command := exec.Command(program(t), "--config", filepath.Join("testdata", "jaeger.yaml"))
 	command.Env = append(os.Environ(), "OTLP="+free[0], "QUERY="+free[1], "QUERY_GRPC="+free[2])
@@ -186,7 +186,7 @@ func startCollector(t *testing.T, api *replay.Server, logs, traces string) {
 // Jaeger has its components, of an older version.
 func startGateway(t *testing.T, backend string) string {
 	t.Helper()
-	free, err := proc.FreeAddresses(1)
+	free, err := process.FreeAddresses(1)
 	require.NoError(t, err)
 	config := filepath.Join(t.TempDir(), "gateway.yaml")
 	content := strings.NewReplacer("otlp_http", "otlphttp", "decision_wait: 30s", "decision_wait: 1s").Replace(harness.Read(t, "examples", "rollouts", "gateway.yaml"))

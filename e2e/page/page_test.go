@@ -23,8 +23,8 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 var update = flag.Bool("update", false, "take the screenshots in docs/ again")
@@ -55,7 +55,7 @@ func serve(t *testing.T, address string) *harness.Collector {
 }
 
 func TestTheDemoInABrowser(t *testing.T) {
-	addresses, err := proc.FreeAddresses(1)
+	addresses, err := process.FreeAddresses(1)
 	require.NoError(t, err)
 	collector := serve(t, addresses[0])
 	url := "http://" + addresses[0] + "/"

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
@@ -31,7 +31,7 @@ type collector struct {
 // check reports the components' status, recoverable errors at once.
 func startCollector(t *testing.T, kubeconfig string, settings ...string) *collector {
 	t.Helper()
-	free, err := proc.FreeAddresses(3)
+	free, err := process.FreeAddresses(3)
 	require.NoError(t, err)
 	col := &collector{backend: harness.NewBackend(t), metrics: free[0], internal: free[1], health: free[2]}
 	arguments := []string{

@@ -92,7 +92,7 @@ func (c *cluster) startCollector() {
 func (c *cluster) restartCollector() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.collector.Kill()
+	require.NoError(c.stories, c.collector.Kill())
 	c.startCollector()
 }
 

@@ -40,6 +40,7 @@ const (
 
 var (
 	errNoResponse = errors.New("the API server does not respond")
+	errIdle       = errors.New("nothing came over the watch, not even its end: proxies may drop idle connections")
 	errEndless    = errors.New("the API server repeats a page of the list of events: check proxies before it")
 	errNoList     = errors.New("the API server answers with a list without a resource version: check proxies before it")
 )
@@ -202,7 +203,7 @@ func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, optio
 
 // receive reads messages until the stream ends.
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
-	timer := time.AfterFunc(idle, func() { cancel(errNoResponse) })
+	timer := time.AfterFunc(idle, func() { cancel(errIdle) })
 	defer timer.Stop()
 	decoder, err := newDecoder(body)
 	if err != nil {

@@ -142,6 +142,8 @@ func (s *Stream) afterEnd(err error) Cause {
 		return Forbidden
 	case errors.Is(err, errNoResponse):
 		return Silent
+	case errors.Is(err, errIdle):
+		return Idle
 	default:
 		return Unavailable
 	}

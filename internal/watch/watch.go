@@ -58,7 +58,8 @@ const (
 	Unauthorized Cause = "unauthorized" // 401: a token that is no longer, or not yet, valid
 	Forbidden    Cause = "forbidden"    // 403: a permission is missing
 	Unavailable  Cause = "unavailable"  // the connection failed, or the server answered 429 or 5xx
-	Silent       Cause = "silent"       // the connection is open but idle for too long
+	Silent       Cause = "silent"       // the server did not answer a request
+	Idle         Cause = "idle"         // nothing came over an open watch, not even its end
 )
 
 // IsFailure reports whether the stream could not just resume, or list.

@@ -76,7 +76,7 @@ func receiverNumbers() []cell {
 		{3, number("Without a workload", "The part of the log records in the time range that have no workload, because their owners are not known.", units.PercentUnit,
 			"(sum(increase("+ownSeries("owner_resolutions", `resolution!~"complete|ambiguous|forbidden"`)+"[$__range])) or vector(0))"+
 				" / (sum(increase("+ownSeries("owner_resolutions")+"[$__range])) > 0)", thresholds("green", limit{0.05, warningColor})).NoValue("–")},
-		{3, number("Series in use", "The part of metrics.max_series that the metric uses. Beyond the limit, one series has the rest.", units.PercentUnit,
+		{3, number("Series in use", "The part of series.max that the metric uses. Beyond the limit, one series has the rest.", units.PercentUnit,
 			"max("+ownSeries("series")+" / "+ownSeries("series_limit")+")", thresholds("green", limit{0.8, warningColor}, limit{1, "red"}))},
 		{3, number("Checkpoint age", "Age of the oldest checkpoint that is not up to date; 0 if all are.", units.Seconds,
 			"max("+ownSeries("checkpoint_age")+")", thresholds("green", limit{60, warningColor}, limit{600, "red"}))},
@@ -128,7 +128,7 @@ func memory() []line {
 		{8, lines("Checkpoint failures", "Checkpoints that could not be saved.", units.Short, target{increase("instance, receiver", "checkpoint_failures"), perReceiver})},
 		{8, lines("Leading", "1 while this Collector emits. With leader election, one of them does.", units.Short, target{gauge("leading"), perReceiver})},
 	}}, {8, []cell{
-		{12, lines("Series", "Series of the metric, and metrics.max_series. Beyond it, one series has the rest.", units.Short,
+		{12, lines("Series", "Series of the metric, and series.max. Beyond it, one series has the rest.", units.Short,
 			target{gauge("series"), perReceiver}, target{gauge("series_limit"), "limit, " + perReceiver})},
 		{12, lines("Series overflow", "Observations that were counted in the overflow series.", units.Short, target{increase("instance, receiver", "series_overflow"), perReceiver})},
 	}}}

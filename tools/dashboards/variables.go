@@ -15,14 +15,17 @@ var (
 	logsSource    = common.DataSourceRef{Type: new("loki"), Uid: new("${logs}")}
 )
 
+// anySource is for the names of data sources. The chart replaces it by dashboards.dataSourceRegex.
+const anySource = "/.*/"
+
 // newDashboard returns a dashboard with links to the others, and with the variables that choose
 // where the events are stored.
 func newDashboard(v variant, uid, title, description, from string) *dashboard.DashboardBuilder {
 	d := dashboard.NewDashboardBuilder(title).Uid(uid).Description(description).Tags([]string{"kubernetes", "kube_events"}).
 		Time(from, "now").Refresh("5m").Tooltip(dashboard.DashboardCursorSyncCrosshair).Editable()
-	d.WithVariable(dashboard.NewDatasourceVariableBuilder("metrics").Label("Prometheus").Type("prometheus"))
+	d.WithVariable(dashboard.NewDatasourceVariableBuilder("metrics").Label("Prometheus").Type("prometheus").Regex(anySource))
 	if v.loki && uid != receiverUID {
-		d.WithVariable(dashboard.NewDatasourceVariableBuilder("logs").Label("Loki").Type("loki"))
+		d.WithVariable(dashboard.NewDatasourceVariableBuilder("logs").Label("Loki").Type("loki").Regex(anySource))
 		d.WithVariable(textbox("selector", "Events in Loki", selector,
 			"Matchers of index labels that select the receiver's records. Write values between backticks: double quotes would end the text in a link."))
 	}

@@ -73,14 +73,14 @@ func (o options) runPrograms() error {
 		}
 		select {
 		case <-containerd.Done():
-			return containerd.Failure()
+			return containerd.Ended()
 		case <-proxy.Done():
-			return proxy.Failure()
+			return proxy.Ended()
 		case <-kubelet.Done():
 			// The node starts a kubelet that was killed again, as systemd does on a machine. A kubelet that
 			// ends by itself cannot work here.
 			if kubelet.ExitCode() != 128+int(syscall.SIGKILL) {
-				return kubelet.Failure()
+				return kubelet.Ended()
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func await(containerd *process.Process) error {
 		}
 		select {
 		case <-containerd.Done():
-			return containerd.Failure()
+			return containerd.Ended()
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

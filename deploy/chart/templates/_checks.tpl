@@ -49,6 +49,11 @@ values.schema.json.
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.page -}}
+{{- if and .hosts (not (and .enabled .htpasswdSecret)) -}}
+{{- fail "page.hosts publishes the page, which shows all events: set page.enabled=true, and page.htpasswdSecret to the name of a Secret with the key htpasswd" -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled -}}
 {{- fail "podMonitor.enabled and serviceMonitor.enabled would scrape each pod twice: enable one of them" -}}
 {{- end -}}

@@ -83,6 +83,7 @@ both: the receiver leaves labels that tell revisions apart out of the metric.
 {{- $extensions := list "health_check" "health_check/ready" -}}
 {{- if eq .Values.mode "single" -}}{{- $extensions = append $extensions "file_storage" -}}{{- end -}}
 {{- if eq .Values.mode "ha" -}}{{- $extensions = append $extensions "k8s_leader_elector" -}}{{- end -}}
+{{- if .Values.page.hosts -}}{{- $extensions = append $extensions "basicauth/page" -}}{{- end -}}
 receivers:
   kube_events:
     {{- with .Values.clusterName }}
@@ -123,10 +124,16 @@ processors:
     attributes: [{key: log.source, value: kube_events, action: upsert}]
 exporters:
   {{- if .Values.page.enabled }}
-  # Everybody who can connect sees all events. `kubectl port-forward` reaches the loopback interface,
-  # other pods do not.
   event_page:
+    {{- with .Values.page.hosts }}
+    endpoint: ":8090"
+    allowed_hosts: {{ toJson . }}
+    auth: {authenticator: basicauth/page}
+    {{- else }}
+    # Everybody who can connect sees all events. `kubectl port-forward` reaches the loopback interface,
+    # other pods do not.
     endpoint: 127.0.0.1:8090
+    {{- end }}
     {{- if eq .Values.mode "ha" }}
     # The page of a standby says that only the leader has new events.
     k8s_leader_elector: k8s_leader_elector
@@ -158,6 +165,11 @@ extensions:
     auth_type: serviceAccount
     lease_name: {{ include "kube-events.lease" . }}
     lease_namespace: ${env:POD_NAMESPACE}
+  {{- end }}
+  {{- if .Values.page.hosts }}
+  # Who may see the page.
+  basicauth/page:
+    htpasswd: {file: /etc/otelcol-page/htpasswd}
   {{- end }}
 service:
   extensions: {{ toJson $extensions }}

@@ -63,6 +63,11 @@ user's NO_PROXY gets the name no_proxy, which Go reads only without NO_PROXY.
   mountPath: /etc/otelcol-tls/client
   readOnly: true
 {{- end }}
+{{- if .Values.page.hosts }}
+- name: page
+  mountPath: /etc/otelcol-page
+  readOnly: true
+{{- end }}
 {{- with .Values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -86,6 +91,11 @@ user's NO_PROXY gets the name no_proxy, which Go reads only without NO_PROXY.
 - name: client
   secret:
     secretName: {{ . | toYaml }}
+{{- end }}
+{{- if .Values.page.hosts }}
+- name: page
+  secret:
+    secretName: {{ .Values.page.htpasswdSecret | toYaml }}
 {{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}

@@ -167,7 +167,9 @@ func (w *known) rollouts() (all []Change) {
 		c := Change{
 			Kind: kindRollout, Text: w.tellRollout(i), At: timeAt(r.Start), Key: w.key, Object: r.Revision, revision: r.Revision,
 		}
-		c.done, c.isFirst = w.doneAt(r), r.Replaced == "" && r.Reason != rollout.Rollback
+		if c.isFirst = r.Replaced == "" && r.Reason != rollout.Rollback; r.Done != 0 {
+			c.done = timeAt(r.Done)
+		}
 		if r.Record != "" {
 			c.Records = []string{r.Record}
 		} else if f := w.firstOf(r.Revision, c.At); f != nil {
@@ -176,50 +178,6 @@ func (w *known) rollouts() (all []Change) {
 		all = append(all, c)
 	}
 	return all
-}
-
-// doneAt returns when all pods of a rollout had started for the first time; zero: they have not. Pods that a later
-// scaling made do not count.
-func (w *known) doneAt(r rollout.Rollout) (done time.Time) {
-	var began []*rollout.PodState
-	for _, pod := range w.pods {
-		if pod.Revision == r.Revision && pod.Began >= r.Start-int64(resolution) {
-			began = append(began, pod)
-		}
-	}
-	slices.SortFunc(began, func(a, b *rollout.PodState) int { return cmp.Compare(a.Began, b.Began) })
-	wanted := w.wantedBy(r, len(began))
-	if len(began) < wanted {
-		return done
-	}
-	for _, pod := range began[:wanted] {
-		started := w.firstStart(pod.UID)
-		if started.IsZero() {
-			return time.Time{}
-		}
-		done = later(done, started)
-	}
-	return done
-}
-
-// wantedBy returns how many pods the steps of a rollout made; other if no scaling says so.
-func (w *known) wantedBy(r rollout.Rollout, other int) (wanted int) {
-	for _, s := range w.scaled {
-		if s.Revision == r.Revision && s.Up && s.at.UnixNano() >= r.Start-int64(resolution) && w.isStep(s) {
-			wanted = max(wanted, s.To)
-		}
-	}
-	return cmp.Or(wanted, other)
-}
-
-// firstStart returns when a container of a pod started for the first time; zero: none has.
-func (w *known) firstStart(pod string) (at time.Time) {
-	for _, f := range w.progress[pod] {
-		if f.Reason == reasonStarted && (at.IsZero() || f.First.Before(at)) {
-			at = f.First
-		}
-	}
-	return at
 }
 
 // firstOf returns the first record of a revision from a time on.
@@ -327,91 +285,30 @@ func (v *view) scalings(w *known) (all []Change) {
 	return all
 }
 
-// isTakenBack reports whether the newest revision was scaled to zero, and no other one was rolled out instead.
+// nextStep is how much later than the next rollout the last pod of the one before can be scaled down.
+const nextStep = 10 * time.Second
+
+// isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one began instead.
 func (w *known) isTakenBack(s scaled) bool {
-	newest := w.newestRollout(s.at, Object{})
-	if s.To != 0 || newest == nil || newest.Revision != s.Revision || newest.Replaced == "" {
-		return false
+	at := s.at.UnixNano()
+	isUndone := func(r rollout.Rollout) bool {
+		return r.Revision == s.Revision && r.Undone == at && r.Replaced != "" && r.Outcome != rollout.Complete
 	}
-	for _, r := range w.rolled {
-		if at := timeAt(r.Start); at.After(s.at.Add(-resolution)) && at.Sub(s.at) <= nextStep && r.Revision != s.Revision {
-			return false
-		}
-	}
-	for _, other := range w.lastScalings(s) {
-		if other.Revision != s.Revision && other.To > 0 {
-			return true
-		}
-	}
-	return slices.ContainsFunc(slices.Collect(maps.Values(w.pods)), func(pod *rollout.PodState) bool {
-		return pod.Revision == newest.Replaced && pod.Stopped == 0
+	i := slices.IndexFunc(w.rolled, isUndone)
+	return i >= 0 && !slices.ContainsFunc(w.rolled[i+1:], func(r rollout.Rollout) bool {
+		return r.Controller == w.rolled[i].Controller && r.Start > w.rolled[i].Start && r.Start <= at+int64(nextStep)
 	})
 }
 
-// nextStep is how long after the last pod of another revision was scaled down the next step of a rollout can come.
-const nextStep = 10 * time.Second
-
-// isStep reports whether a scaling belongs to a rollout: it began one, or another revision of the same object has pods,
-// or had some right before.
+// isStep reports whether a scaling belongs to a rollout: it began one, or one of the same object was not complete.
 func (w *known) isStep(s scaled) bool {
-	current := ""
-	for _, r := range w.rolled {
-		began := timeAt(r.Start)
-		if r.Revision == s.Revision && s.From == 0 && s.at.Sub(began).Abs() <= resolution {
-			return true
+	at := s.at.UnixNano()
+	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
+		if r.Controller != s.fact.Object().String() || at < r.Start-int64(resolution) || at > r.Closed {
+			return false
 		}
-		if !began.After(s.at.Add(resolution)) && w.isOf(r.Revision, s.fact.Object()) {
-			current = r.Revision
-		}
-	}
-	if !s.Up && current != "" && current != s.Revision {
-		return true
-	}
-	last := w.lastScalings(s)
-	for _, other := range last {
-		if other.Revision != s.Revision && (other.To > 0 || s.at.Sub(other.at) <= nextStep) {
-			return true
-		}
-	}
-	return w.hadPods(s, last)
-}
-
-// hadPods reports whether the next scaling of another revision shows that it had pods, of which there is no record
-// before: it is older than the model.
-func (w *known) hadPods(s scaled, last map[string]scaled) bool {
-	seen := map[string]bool{}
-	for _, other := range w.scaled {
-		_, isKnown := last[other.Revision]
-		if !other.at.After(s.at) || isKnown || seen[other.Revision] || other.fact.Object() != s.fact.Object() {
-			continue
-		}
-		if seen[other.Revision] = true; other.Revision != s.Revision && other.From > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// isOf reports whether an object scaled the revision.
-func (w *known) isOf(revision string, by Object) bool {
-	i := slices.IndexFunc(w.scaled, func(s scaled) bool { return s.Revision == revision })
-	return i >= 0 && w.scaled[i].fact.Object() == by
-}
-
-// lastScalings returns the last scalings of the revisions of an object until one of them, by revision.
-func (w *known) lastScalings(until scaled) map[string]scaled {
-	last := map[string]scaled{}
-	for _, s := range w.scaled {
-		if s.at.After(until.at) {
-			break
-		}
-		before, isKnown := last[s.Revision]
-		isSame := isKnown && before.at.Equal(s.at) // Then the one that goes further is the last one.
-		if s.fact.Object() == until.fact.Object() && (!isSame || s.Up == (s.To > before.To)) {
-			last[s.Revision] = s
-		}
-	}
-	return last
+		return r.Replaced != "" || r.Revision == s.Revision && s.From == 0 && at <= r.Start+int64(resolution)
+	})
 }
 
 // autoscalerDelay is how long the scaling comes after the record of the autoscaler.

@@ -149,7 +149,7 @@ func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 		isLate := after > most || began.After(c.done) && !began.Equal(p.Onset)
 		return c.done.IsZero() || !isLate && (others < 2 || after <= afterFirst)
 	case kindPod:
-		hasRun := pod != nil && !w.firstStart(pod.UID).IsZero() && p.Onset.Sub(w.firstStart(pod.UID)) > afterFirst
+		hasRun := pod != nil && pod.Started != 0 && p.Onset.Sub(timeAt(pod.Started)) > afterFirst
 		return before <= afterScaling && !hasRun && pod != nil && pod.Name == nameOf(c.Object) && slices.Contains(startups, p.Class)
 	case kindDeletion:
 		return before <= afterScaling && slices.Contains(startups, p.Class) && pod != nil && !began.Before(c.At.Add(-resolution))
@@ -385,7 +385,7 @@ func (w *known) scopeOfRevisions(p *Problem) string {
 // newestRollout returns the last rollout that began until a time, of a part of the workload; zero: of all.
 func (w *known) newestRollout(until time.Time, part Object) *rollout.Rollout {
 	for i := range slices.Backward(w.rolled) {
-		if r := &w.rolled[i]; !timeAt(r.Start).After(until) && (part == Object{} || w.isOf(r.Revision, part)) {
+		if r := &w.rolled[i]; !timeAt(r.Start).After(until) && (part == Object{} || r.Controller == part.String()) {
 			return r
 		}
 	}

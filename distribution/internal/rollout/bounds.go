@@ -16,13 +16,13 @@ const (
 	podBytes      = 400
 	eventBytes    = 250
 	nameBytes     = 120
-	entryBytes    = 100 // a step, a link, an attribute, an activation
+	entryBytes    = 100 // a step, an attribute, an activation
 )
 
 func (w *Workload) bytes() int { return w.Names.bytes + 2*entryBytes*len(w.Activations) }
 
 func (r *Revision) size(name string) int {
-	size := revisionBytes + len(name) + r.pods + r.Names.bytes + sizeOf(r.Events) + entryBytes*(len(r.Steps)+len(r.Links)+len(r.Sent))
+	size := revisionBytes + len(name) + r.pods + r.Names.bytes + sizeOf(r.Events) + entryBytes*(len(r.Steps)+len(r.Sent))
 	for name, value := range r.Attributes {
 		size += entryBytes + len(name) + len(value)
 	}
@@ -172,10 +172,6 @@ func (m *Model) Forget(key Key) {
 	before := w.bytes()
 	w.forgetNames(r)
 	m.bytes -= before - w.bytes()
-	for uid, a := range w.Activations {
-		a.Replaces = a.Replaces || r.hadPodsAt(key.Revision, a)
-		w.Activations[uid] = a
-	}
 }
 
 // forgetNames removes the names of a revision's pods that no other revision uses: those of a StatefulSet

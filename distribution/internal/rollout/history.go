@@ -46,7 +46,7 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 		for _, a := range w.activations() {
 			activation := w.Activations[a.activation]
 			before := previous[activation.Controller]
-			known := seen[a.revision] || activation.Repeated || w.wasActive(a, before.start)
+			known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
 			if begins := !known || before.revision != a.revision || w.replaces(activation); begins && !yield(a, known) {
 				return
 			}
@@ -64,7 +64,7 @@ func (w *Workload) replaces(a Activation) bool {
 			return true
 		}
 	}
-	return a.Replaces
+	return false
 }
 
 func (r *Revision) hadPodsAt(name string, a Activation) bool {
@@ -110,14 +110,10 @@ func compareEpisodes(a, b episode) int {
 	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.activation, b.activation), cmp.Compare(a.revision, b.revision))
 }
 
-// wasActive reports whether a revision began before another one was activated; 0 is no time. If only
-// kubelets have records of that, the scale-down since then shows it: the clock of a node can be behind.
-func (w *Workload) wasActive(again episode, other int64) bool {
-	r := w.Revisions[again.revision]
-	if r == nil || other == 0 {
-		return false
-	}
-	return r.First != 0 && r.First < other || r.First >= again.start && r.isScaledDownBefore(again.start)
+// wasActive reports whether a revision began before another one was activated; 0 is no time.
+func (w *Workload) wasActive(revision string, other int64) bool {
+	r := w.Revisions[revision]
+	return r != nil && r.First != 0 && r.First < other
 }
 
 // history is all rollouts of a workload, in the order of time.
@@ -126,8 +122,8 @@ type history []episode
 func (w *Workload) history() history {
 	all := history(w.again())
 	for name, r := range w.Revisions {
-		if start := r.start(); start != 0 {
-			all = append(all, episode{revision: name, start: start})
+		if r.First != 0 {
+			all = append(all, episode{revision: name, start: r.First})
 		}
 	}
 	for i, e := range all {

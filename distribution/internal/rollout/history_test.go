@@ -69,7 +69,6 @@ type occurrence struct {
 	since     string // the first occurrence; empty: this one
 	kind      string // Normal or Warning; empty: the reason decides
 	event     string // UID; empty: one for each object, reason, container and message
-	trace     pcommon.TraceID
 
 	resolution string // empty: complete
 }
@@ -99,7 +98,6 @@ func (o occurrence) logs() plog.Logs {
 	record.SetEventName("k8s.event")
 	record.SetTimestamp(pcommon.NewTimestampFromTime(after(o.at)))
 	record.Body().SetStr(o.message)
-	record.SetTraceID(o.trace)
 	record.Attributes().PutStr("k8s.owner.resolution", cmp.Or(o.resolution, "complete"))
 	o.write(record.Attributes(), rl.Resource().Attributes())
 	return logs

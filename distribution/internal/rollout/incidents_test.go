@@ -261,17 +261,6 @@ func TestScaledAfterRollback(t *testing.T) {
 	assert.Equal(t, "complete ", resultOf(s, "replicaset.apps/shop-aaa"))
 }
 
-// TestSecondAttemptAfterForgettingTheOther: what is known when a rollout begins decides its id.
-func TestSecondAttemptAfterForgettingTheOther(t *testing.T) {
-	t.Parallel()
-	m := modelOf(join(undone(), again()))
-	for key, w := range m.Workloads {
-		before := idsIn(w.Spans("replicaset.apps/shop-bbb", late))
-		m.Forget(rollout.Key{Workload: key, Revision: "replicaset.apps/shop-aaa"})
-		assert.Equal(t, before, idsIn(w.Spans("replicaset.apps/shop-bbb", late)))
-	}
-}
-
 // idsIn returns the ids and names of all spans but the ends of pods.
 func idsIn(parts []rollout.Part) (ids []string) {
 	for _, part := range parts {

@@ -13,10 +13,9 @@ import (
 const (
 	maxEvents      = 64 // of a pod, or above the pods of a revision
 	maxSteps       = 64 // of a revision, half of them the first ones, and half the last ones
-	maxActivations = 64 // of a workload, preferably those that began a rollout
+	maxActivations = 64 // of a workload, the newest
 	maxTimes       = 8  // of a name, the newest
 	maxAttributes  = 64 // those whose names are the first ones in the alphabet
-	maxLinks       = 16
 )
 
 // Join adds what another model knows, and returns the revisions for which it had news: an Event, a
@@ -41,43 +40,25 @@ func (m *Model) Join(in *Model) []Key {
 func (w *Workload) join(in *Workload) (bytes int, news []string) {
 	w.Cluster, w.Namespace, w.UID = in.Cluster, in.Namespace, in.UID
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
-	w.lacks = w.lacks || in.lacks
 	before := w.bytes()
 	for uid, a := range in.Activations {
-		w.activate(uid, a)
+		put(&w.Activations, uid, a)
 	}
 	w.Names.join(in.Names)
 	for name, r := range in.Revisions {
 		_, known := w.Revisions[name]
-		of := w.revision(name)
-		bytes -= of.bytes
-		if of.join(r) || !known && !r.Closed {
+		own := w.revision(name)
+		bytes -= own.bytes
+		if own.join(r) || !known && !r.Closed {
 			news = append(news, name)
 		}
-		of.bytes = of.size(name)
-		bytes += of.bytes
+		own.bytes = own.size(name)
+		bytes += own.bytes
 	}
 	for len(w.Activations) > maxActivations {
-		w.forgetActivation()
+		delete(w.Activations, w.activations()[0].activation)
 	}
 	return bytes + w.bytes() - before, news
-}
-
-func (w *Workload) activate(uid string, a Activation) {
-	a.Replaces = a.Replaces || w.Activations[uid].Replaces
-	put(&w.Activations, uid, a)
-}
-
-// forgetActivation removes the oldest activation that begins no rollout, because no id depends on it. If all begin one,
-// it removes the oldest.
-func (w *Workload) forgetActivation() {
-	begin := map[string]bool{}
-	for e := range w.begun() {
-		begin[e.activation] = true
-	}
-	all := w.activations()
-	i := slices.IndexFunc(all, func(e episode) bool { return !begin[e.activation] })
-	delete(w.Activations, all[max(i, 0)].activation)
 }
 
 // join reports whether there were news.
@@ -91,9 +72,6 @@ func (r *Revision) join(in *Revision) bool {
 	news = r.Names.join(in.Names) || news
 	for uid, p := range in.Pods {
 		news = r.joinPod(uid, p) || news
-	}
-	for link := range in.Links {
-		r.link(link)
 	}
 	r.First = earliest(r.First, in.First)
 	if news {
@@ -111,17 +89,6 @@ func (r *Revision) joinAttribute(name, value string) {
 	if len(r.Attributes) > maxAttributes {
 		delete(r.Attributes, slices.Max(slices.Collect(maps.Keys(r.Attributes))))
 	}
-}
-
-func (r *Revision) link(link Link) {
-	put(&r.Links, link, true)
-	if len(r.Links) > maxLinks {
-		delete(r.Links, slices.MaxFunc(slices.Collect(maps.Keys(r.Links)), compareLinks))
-	}
-}
-
-func compareLinks(a, b Link) int {
-	return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Span, b.Span))
 }
 
 // joinPod reports whether the pod had news. It replaces the pod, so that copies of the revision stay as they are.
@@ -148,7 +115,7 @@ func (p *Pod) with(in *Pod) (next *Pod, news bool) {
 	}
 	next = &Pod{
 		Name: max(p.Name, in.Name), Node: max(p.Node, in.Node), News: p.News, Events: maps.Clone(p.Events),
-		Placed: earliest(p.Placed, in.Placed), Seen: earliest(p.Seen, in.Seen),
+		First: earliest(p.First, in.First),
 	}
 	joinEvents(&next.Events, in.Events)
 	if news = hasAny(next.Events, added); news {

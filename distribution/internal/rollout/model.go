@@ -5,14 +5,15 @@ package rollout
 import (
 	"cmp"
 	"maps"
-	"strings"
 )
 
 // Model is what is known of rollouts. The zero value knows nothing.
 type Model struct {
 	// Workloads are by cluster, namespace and UID: a cluster-scoped object can own objects in several namespaces.
 	Workloads map[string]*Workload `json:"w,omitempty"`
-	bytes     int                  // that the model takes, about; only Join counts them
+	// Lacks has the attributes that records did not have, so that they say nothing. Read sets it.
+	Lacks []string `json:"-"`
+	bytes int      // that the model takes, about; only Join counts them
 }
 
 // Workload is an object without an owner, such as a Deployment, and what it rolled out in a namespace.
@@ -27,9 +28,6 @@ type Workload struct {
 	// Names has the pods that the workload itself created and deleted. Such records name no revision.
 	Names     Names                `json:"p,omitzero"`
 	Revisions map[string]*Revision `json:"r,omitempty"`
-	// lacks reports that records lack attributes, so that it is not known which pods the revisions
-	// have. It is not saved: a restart can have repaired this.
-	lacks bool
 }
 
 // Activation is a scale-up of a revision from zero.
@@ -38,7 +36,6 @@ type Activation struct {
 	Controller string `json:"o,omitempty"` // of the revision, which the model can forget first
 	At         int64  `json:"t"`
 	Repeated   bool   `json:"x,omitempty"` // the Event has occurred before
-	Replaces   bool   `json:"p,omitempty"` // another revision, which is now forgotten, had pods then
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name
@@ -72,12 +69,9 @@ type Revision struct {
 	Steps map[Step]bool   `json:"z,omitempty"`
 	Names Names           `json:"n,omitzero"`
 	Pods  map[string]*Pod `json:"p,omitempty"` // by UID; Join replaces a Pod that changes
-	// Links are the trace contexts of records.
-	Links map[Link]bool `json:"l,omitempty"`
 	// Sent has the keys of the parts that were delivered.
 	Sent map[string]bool `json:"s,omitempty"`
-	// First is the time of the first record of a controller or a scheduler that shows that the revision
-	// started; 0: there is none. The clock of a node can be hours behind theirs, or ahead.
+	// First is the time of the first record that shows that the revision started; 0: there is none.
 	First int64 `json:"f,omitempty"`
 	// News is when the process last had news of the revision.
 	News int64 `json:"w,omitempty"`
@@ -86,24 +80,11 @@ type Revision struct {
 	bytes, pods int  // of all, and of the pods
 }
 
-// Link is the trace context of a record, in hexadecimal form.
-type Link struct{ Trace, Span string }
-
-// MarshalText makes it possible that a link is a key in JSON.
-func (l Link) MarshalText() ([]byte, error) { return []byte(l.Trace + "-" + l.Span), nil }
-
-// UnmarshalText reads what MarshalText wrote.
-func (l *Link) UnmarshalText(text []byte) error {
-	l.Trace, l.Span, _ = strings.Cut(string(text), "-")
-	return nil
-}
-
 // Pod has the events about one pod.
 type Pod struct {
 	Name   string           `json:"n,omitempty"`
 	Node   string           `json:"h,omitempty"`
-	Placed int64            `json:"s,omitempty"` // the first time of a scheduler; 0: there is none
-	Seen   int64            `json:"k,omitempty"` // the first time of the kubelet, before the end; likewise
+	First  int64            `json:"f,omitempty"` // the time of the first record that does not show its end; 0: there is none
 	News   int64            `json:"w,omitempty"` // when the process last had news of the pod
 	Events map[string]Event `json:"e,omitempty"` // by UID
 }
@@ -124,17 +105,6 @@ type Event struct {
 // kind returns what the phases depend on.
 func (e *Event) kind() string { return cmp.Or(e.Kind, e.Reason) }
 
-// note notes the time of an Event.
-func (p *Pod) note(e Event) {
-	switch e.kind() {
-	case ReasonScheduled, reasonUnplaced:
-		p.Placed = earliest(p.Placed, e.First)
-	case kindStopping:
-	default:
-		p.Seen = earliest(p.Seen, e.First)
-	}
-}
-
 // earliest returns the earlier time; 0 is no time.
 func earliest(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
@@ -143,23 +113,12 @@ func earliest(a, b int64) int64 {
 	return a
 }
 
-// began returns when the pod began; 0: nothing shows that it did. Only if neither its owner nor a
-// scheduler has a record of it, the clock of its node decides.
+// began returns when the pod began; 0: nothing shows that it did.
 func (r *Revision) began(p *Pod) int64 {
-	at := p.Placed
 	if created := r.Names.Created[p.Name]; len(created) > 0 {
-		at = earliest(at, created[0])
+		return earliest(p.First, created[0])
 	}
-	return cmp.Or(at, p.Seen)
-}
-
-// start returns when the revision began; 0: nothing shows that it did.
-func (r *Revision) start() int64 {
-	at := r.First
-	for _, p := range r.Pods {
-		at = earliest(at, r.began(p))
-	}
-	return at
+	return p.First
 }
 
 // Key identifies a revision in a Model.
@@ -195,7 +154,7 @@ func (w *Workload) Clone() *Workload {
 		copied := *r
 		copied.Attributes, copied.Events, copied.Steps = maps.Clone(r.Attributes), maps.Clone(r.Events), maps.Clone(r.Steps)
 		copied.Names, copied.Pods = r.Names.clone(), maps.Clone(r.Pods)
-		copied.Links, copied.Sent = maps.Clone(r.Links), maps.Clone(r.Sent)
+		copied.Sent = maps.Clone(r.Sent)
 		c.Revisions[name] = &copied
 	}
 	return &c

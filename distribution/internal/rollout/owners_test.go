@@ -5,15 +5,12 @@ package rollout_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
@@ -168,93 +165,30 @@ func TestPodsOfNodes(t *testing.T) {
 	assert.NotEmpty(t, modelOf(version("storage.example.com/v1")).Workloads)
 }
 
-// TestMissingAttributes: without an attribute that rollouts need, there are no spans rather than
-// wrong ones, and one warning names the attribute.
+// TestMissingAttributes: records without an attribute that rollouts need are in no trace, and the model names the
+// attribute.
 func TestMissingAttributes(t *testing.T) {
 	t.Parallel()
-	update := join(firstRollout("0s"), secondRollout())
-	for _, c := range []struct {
-		removed []string
-		of      story
-		named   string // empty: the attribute is not necessary
-	}{
-		{[]string{"k8s.workload.uid"}, update, "k8s.workload.uid"},
-		{[]string{"k8s.workload.kind"}, update, "k8s.workload.kind"},
-		{[]string{"k8s.workload.name"}, update, "k8s.workload.name"},
-		{[]string{"k8s.owner.chain"}, update, "k8s.owner.chain"},
-		{[]string{"k8s.owner.chain"}, threeStarts(), "k8s.owner.chain"},
-		{[]string{"k8s.owner.uid"}, threeStarts(), "k8s.owner.uid"},
-		{[]string{"k8s.object.api_version"}, update, "k8s.object.api_version"},
-		{[]string{"k8s.object.kind"}, update, "k8s.object.kind"},
-		{[]string{"k8s.object.name"}, update, "k8s.object.name"},
-		{[]string{"k8s.object.uid"}, update, "k8s.pod.uid"},
-		{[]string{"k8s.owner.uid", "service.name", "k8s.container.name", "k8s.namespace.name"}, update, ""},
-		{nil, threeStarts(), ""},
+	for removed, s := range map[string]story{
+		"k8s.workload.kind": firstRollout("0s"), "k8s.workload.name": firstRollout("0s"), "k8s.object.kind": firstRollout("0s"),
+		"k8s.object.name": firstRollout("0s"), "k8s.owner.chain": start("0s", pod("shop-aaa-1")),
+		"k8s.object.api_version": start("0s", pod("shop-aaa-1")), "k8s.owner.uid": boot("0s", "1")[2:],
 	} {
-		t.Run(fmt.Sprint(c.removed), func(t *testing.T) {
+		t.Run(removed, func(t *testing.T) {
 			t.Parallel()
-			s := c.of.changed(func(resource, _ pcommon.Map) {
-				resource.RemoveIf(func(name string, _ pcommon.Value) bool { return slices.Contains(c.removed, name) })
-			})
-			spans, warnings := spansOf(modelOf(s), late), warningsOf(s)
-			if c.named == "" {
-				assert.NotEmpty(t, spans)
-				assert.Empty(t, warnings)
-				return
-			}
-			assert.Empty(t, spans)
-			require.Len(t, warnings, 1, "once")
-			assert.Contains(t, warnings[0], "kube_rollouts needs the attribute "+c.named+",")
-			assert.Contains(t, warnings[0], "resource_attributes: {"+c.named+": {enabled: true}}")
+			without := s.changed(func(resource, _ pcommon.Map) { resource.Remove(removed) })
+			assert.Empty(t, spansOf(modelOf(without), late))
+			read, _ := rollout.Read(without[0])
+			assert.Contains(t, read.Lacks, removed)
 		})
 	}
 }
 
-// warningsOf returns what is reported when the records come one after another.
-func warningsOf(s story) (messages []string) {
-	core, logged := observer.New(zap.InfoLevel)
-	var lacks rollout.Lacks
-	for _, logs := range s {
-		lacks.Report(zap.New(core), "kube_rollouts", logs)
+// idsOf returns the ids of all spans, with their names.
+func idsOf(m *rollout.Model) (ids []string) {
+	for _, s := range spansOf(m, late) {
+		ids = append(ids, fmt.Sprint(s.Trace, s.ID, s.Parent, s.Name))
 	}
-	for _, entry := range logged.All() {
-		messages = append(messages, entry.Message)
-	}
-	return messages
-}
-
-// TestWhatNeedsNoReport: these records lack the attributes although they are enabled.
-func TestWhatNeedsNoReport(t *testing.T) {
-	t.Parallel()
-	all := start("0s", pod("shop-aaa-1"))
-	remove := func(names ...string) func(resource, _ pcommon.Map) {
-		return func(resource, _ pcommon.Map) {
-			resource.RemoveIf(func(name string, _ pcommon.Value) bool { return slices.Contains(names, name) })
-		}
-	}
-	unresolved := all.changed(func(resource, record pcommon.Map) {
-		resource.RemoveIf(func(name string, _ pcommon.Value) bool { return strings.HasPrefix(name, "k8s.workload.") })
-		record.PutStr("k8s.owner.resolution", "timeout")
-	})
-	assert.Empty(t, warningsOf(unresolved), "the lookup took too long")
-	ofNode := occurrence{at: "0s", about: object{kind: "Node", name: "worker-1", uid: "worker-1", workload: "Node/worker-1"}, reason: "Rebooted"}
-	assert.Empty(t, warningsOf(story{ofNode.logs()}.changed(remove("k8s.workload.uid"))), "the kubelet does not know the UID")
-	other := all.changed(remove("k8s.owner.chain"))
-	for _, logs := range other {
-		logs.ResourceLogs().At(0).ScopeLogs().At(0).Scope().SetName("another receiver")
-	}
-	assert.Empty(t, warningsOf(other))
-	itself := occurrence{at: "0s", about: object{kind: "Backup", name: "nightly", uid: "uid", workload: "Backup/nightly"}, reason: "Failed"}
-	assert.Empty(t, warningsOf(story{itself.logs()}.changed(remove("k8s.object.api_version"))), "its producer wrote no version")
-}
-
-// TestStampWithoutRevisions: there is no span whose ids a record could have.
-func TestStampWithoutRevisions(t *testing.T) {
-	t.Parallel()
-	s := firstRollout("0s").changed(func(resource, _ pcommon.Map) { resource.Remove("k8s.owner.chain") })
-	m := modelOf(s)
-	for _, logs := range s {
-		m.Stamp(logs)
-		assert.True(t, logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).TraceID().IsEmpty())
-	}
+	slices.Sort(ids)
+	return ids
 }

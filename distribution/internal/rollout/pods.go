@@ -23,7 +23,7 @@ type Options struct {
 type view struct {
 	uid     string
 	pod     *Pod
-	began   int64       // by the clocks of controllers and schedulers, if they have a record of it
+	began   int64
 	created int64       // 0: not known
 	start   int64       // 0: nothing shows that it started; only its end is known
 	end     int64       // of the last container's first start
@@ -36,7 +36,7 @@ type view struct {
 	settled bool        // it is proven to be available, or its Job has ended
 	again   bool        // a container that ended has started so late that it can end again
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
-	stopped int64       // as began
+	stopped int64
 	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
 	// owner says how many pods it wants, only pods that it did not delete can be gone: it replaces them.
 	gone bool
@@ -48,11 +48,11 @@ func viewOf(uid string, pod *Pod, r *Revision, workload Names) *view {
 	all := inOrder(pod.Events)
 	v.events = all.without(kindStopping)
 	created := bothTimes(r.Names.Created[pod.Name], workload.Created[pod.Name])
-	v.created = latestUntil(created, cmp.Or(pod.Placed, v.began)+int64(time.Second))
+	v.created = latestUntil(created, v.began+int64(time.Second))
 	v.began = earliest(v.began, v.created)
 	if isStopping(pod) {
 		killed := all.with(kindStopping).since(all.with(reasonStarted).last())
-		deleted := v.deletion(killed.first(), r.Names.Deleted[pod.Name], workload.Deleted[pod.Name], created)
+		deleted := deletion(killed.first(), r.Names.Deleted[pod.Name], workload.Deleted[pod.Name])
 		v.stopped = cmp.Or(deleted, killed.first())
 		v.stop = stopOf(all, killed, deleted)
 		v.events = v.events.which(func(e *occurrence) bool { return !v.stop.hasWarning(e) })
@@ -69,9 +69,7 @@ func (v *view) addStart() {
 	v.others = v.events.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
 	v.start = v.began
 	for _, p := range v.phases {
-		if p.start >= v.began-skew { // Else it is the time of another clock.
-			v.start = min(v.start, p.start) // A pull can have begun before the first record.
-		}
+		v.start = min(v.start, p.start) // A pull can have begun before the first record.
 	}
 	v.end = v.endOf(func(p *phase) bool { return p.name != "restart" })
 	v.active = v.end
@@ -121,24 +119,15 @@ func bothTimes(a, b []int64) []int64 {
 }
 
 // deletion returns when the owner deleted the pod; 0: not known. A ReplicaSet uses a name once, and a
-// StatefulSet again: its last deletion before the kubelet killed the pod is that of this pod. If the clock
-// of the node is wrong, the first deletion after the creation is it.
-func (v *view) deletion(killed int64, own, workload, created []int64) int64 {
+// StatefulSet again: its last deletion before the kubelet killed the pod is that of this pod.
+func deletion(killed int64, own, workload []int64) int64 {
 	if len(own) > 0 {
 		return own[0]
 	}
 	if at := latestUntil(workload, killed+int64(time.Second)); at != 0 && killed-at <= int64(StopWindow) {
 		return at
 	}
-	// Usually the kubelet's first record comes seconds after the creation, also if something fails.
-	if v.pod.Seen == 0 || v.pod.Seen >= v.began-skew && v.pod.Seen <= v.began+int64(StopWindow) {
-		return 0
-	}
-	at := firstAfter(workload, v.began)
-	if next := firstAfter(created, v.began); next != 0 && next < at {
-		return 0
-	}
-	return at
+	return 0
 }
 
 func firstAfter(times []int64, after int64) int64 {

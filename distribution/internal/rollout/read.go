@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"cmp"
-	"encoding/hex"
 	"strconv"
 	"strings"
 	"time"
@@ -35,8 +34,8 @@ func ReadNew(logs plog.Logs, known *Model) (*Model, int) {
 		if !ok {
 			continue
 		}
-		if len(s.missing()) > 0 {
-			s.in(m).lacks = true
+		if lacks := s.missing(); len(lacks) > 0 {
+			m.Lacks = lacks
 			continue
 		}
 		s.known = known
@@ -138,7 +137,7 @@ func (s *subject) ownerRevision() string {
 	if ownerOf(s.attributes, 1) == "" || IsJob(owner) || Lasts(kind) {
 		return owner
 	}
-	uid := text(s.attributes, ownerUID)
+	uid := text(s.attributes, "k8s.owner.uid")
 	if uid == "" {
 		return ""
 	}
@@ -171,10 +170,41 @@ func (s *subject) read(m *Model, record plog.LogRecord) bool {
 	return s.readOwner(m, record, uid, e)
 }
 
+// missing returns the attributes without which revisions would be wrong.
+func (s *subject) missing() (names []string) {
+	need := func(name string) {
+		if text(s.attributes, name) == "" {
+			names = append(names, name)
+		}
+	}
+	need("k8s.object.kind")
+	need("k8s.object.name")
+	need("k8s.workload.kind")
+	need("k8s.workload.name")
+	if len(names) > 0 || s.isWorkload() {
+		return names
+	}
+	need("k8s.object.api_version") // An Event about the workload itself can lack it.
+	if s.isPod() && s.pod == "" {
+		names = append(names, "k8s.pod.uid")
+	}
+	if ownerOf(s.attributes, 0) == "" {
+		names = append(names, "k8s.owner.chain")
+	} else if s.pod != "" && s.revision == "" {
+		names = append(names, "k8s.owner.uid")
+	}
+	return names
+}
+
+// isWorkload reports whether the records are about the workload itself.
+func (s *subject) isWorkload() bool {
+	return s.kind == text(s.attributes, "k8s.workload.kind") && s.name == text(s.attributes, "k8s.workload.name")
+}
+
 // hasUnknownOwner reports whether the owner of a pod is not known: the receiver may not read the
 // pod, or records do not have the owner's UID.
 func (s *subject) hasUnknownOwner(record plog.LogRecord) bool {
-	return s.pod != "" && (s.revision == "" || s.isWorkload() && text(record.Attributes(), resolution) == "forbidden")
+	return s.pod != "" && (s.revision == "" || s.isWorkload() && text(record.Attributes(), "k8s.owner.resolution") == "forbidden")
 }
 
 // combined begins the messages of an Event that stands for others with the same reason: from the tenth
@@ -232,12 +262,14 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 	if !e.Warning && !hasText[e.kind()] {
 		e.Message = ""
 	}
-	r := s.revisionIn(m, s.revision, record)
+	r := s.revisionIn(m, s.revision)
 	p := r.pod(s.pod)
 	p.Name, p.Node = s.name, max(p.Node, text(s.attributes, "k8s.node.name"))
 	joinEvents(&p.Events, map[string]Event{uid: e})
-	p.note(e)
-	r.First = earliest(r.First, p.Placed)
+	if e.kind() != kindStopping {
+		p.First = earliest(p.First, e.First)
+		r.First = earliest(r.First, e.First)
+	}
 	return true
 }
 
@@ -261,15 +293,10 @@ func (s *subject) in(m *Model) *Workload {
 	return w
 }
 
-func (s *subject) revisionIn(m *Model, name string, record plog.LogRecord) *Revision {
+// revisionIn returns the revision in the model, with the attributes that become the resource of its spans.
+func (s *subject) revisionIn(m *Model, name string) *Revision {
 	r := s.in(m).revision(name)
 	r.Controller = max(r.Controller, s.controller)
-	s.describe(r, name, record)
-	return r
-}
-
-// describe notes what the resource of the spans is, and the trace context of the record.
-func (s *subject) describe(r *Revision, name string, record plog.LogRecord) {
 	var known map[string]string
 	if _, same := s.known.Revision(Key{s.key(), name}); same != nil {
 		known = same.Attributes
@@ -279,10 +306,7 @@ func (s *subject) describe(r *Revision, name string, record plog.LogRecord) {
 			r.joinAttribute(attribute, value.Str())
 		}
 	}
-	if trace := record.TraceID(); !trace.IsEmpty() {
-		span := record.SpanID()
-		r.link(Link{hex.EncodeToString(trace[:]), hex.EncodeToString(span[:])})
-	}
+	return r
 }
 
 // isOfWorkload reports whether a resource attribute is the same for all pods of a revision.
@@ -301,9 +325,9 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 	case e.Reason == ReasonScaled:
 		return s.readScaling(m, record, uid, e)
 	case e.Reason == ReasonCreatedPod || e.Reason == reasonDeletedPod:
-		return s.readNames(m, record, e)
+		return s.readNames(m, e)
 	case s.revision != "" && (e.Warning && !harmless[e.Reason] || e.Reason == reasonCompleted && IsJob(s.revision)):
-		r := s.revisionIn(m, s.revision, record)
+		r := s.revisionIn(m, s.revision)
 		r.First = earliest(r.First, e.First)
 		joinEvents(&r.Events, map[string]Event{uid: e})
 		return true
@@ -318,26 +342,26 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 		return false
 	}
 	w, name := s.in(m), scaling.Revision
-	r := s.revisionIn(m, name, record)
+	r := s.revisionIn(m, name)
 	r.joinSteps(stepsOf(e, scaling))
 	if scaling.Up {
 		r.First = earliest(r.First, e.First)
 	}
 	if scaling.From == 0 {
 		id := cmp.Or(text(record.Attributes(), "log.record.uid"), uid)
-		w.activate(id, Activation{Revision: name, Controller: s.controller, At: e.Last, Repeated: e.Count > 1})
+		put(&w.Activations, id, Activation{Revision: name, Controller: s.controller, At: e.Last, Repeated: e.Count > 1})
 	}
 	return true
 }
 
 // readNames reads that an owner created or deleted a pod, or a CronJob a Job.
-func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
+func (s *subject) readNames(m *Model, e Event) bool {
 	kind, name := NamedIn(e.Message)
 	switch {
 	case kind == "", kind == "job" && e.Reason == reasonDeletedPod: // A CronJob deletes its old Jobs.
 		return false
 	case kind == "job":
-		r := s.revisionIn(m, "job.batch/"+name, record)
+		r := s.revisionIn(m, "job.batch/"+name)
 		joinEvents(&r.Events, map[string]Event{name: {Reason: ReasonCreatedPod, First: e.Last, Last: e.Last, Count: 1}})
 		r.First = earliest(r.First, e.Last)
 		return true
@@ -345,7 +369,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 		s.in(m).Names.join(namesIn(e, name))
 		return true
 	}
-	r := s.revisionIn(m, s.revision, record)
+	r := s.revisionIn(m, s.revision)
 	r.Names.join(namesIn(e, name))
 	if e.Reason == ReasonCreatedPod {
 		r.First = earliest(r.First, e.Last)

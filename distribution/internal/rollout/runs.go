@@ -15,11 +15,13 @@ type run struct {
 	episode
 	until    int64 // when another rollout began, or this one was taken back; always: nothing did
 	end      int64 // of the first start of the last pod
+	closed   int64 // when it was complete, and something else began; always: it was not
 	pods     []*view
 	initial  []*view // without those that a later scale-up made
 	created  int     // pods that were created in the rollout
 	planned  int     // pods that it wants
 	scaled   int     // pods that the owner scaled it up to; 0: not known
+	first    int     // pods of the first scale-up
 	lowered  int     // pods that the owner scaled it down to afterwards; 0: it did not
 	before   int     // pods that it had before the first scale-up that is known
 	left     int     // pods of former revisions that are left
@@ -65,6 +67,7 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	next := h.end(e)
 	steps := slices.DeleteFunc(r.steps(), func(s Step) bool { return s.At < e.start || s.At >= next })
 	until := x.closedBy(steps, next, o)
+	x.closed = until
 	for _, v := range x.pods {
 		if len(x.initial) == 0 || v.began <= until {
 			x.initial, x.end = append(x.initial, v), max(x.end, v.end)
@@ -137,7 +140,7 @@ func (w *Workload) noteFormer(x *run) {
 
 // isFormer reports whether a rollout can replace the pods of another revision. A Job replaces none.
 func (w *Workload) isFormer(name string, x *run) bool {
-	return !IsJob(x.revision) && name != x.revision && w.siblings(name, x.revision) && w.Revisions[name].start() < x.start
+	return !IsJob(x.revision) && name != x.revision && w.siblings(name, x.revision) && w.Revisions[name].First < x.start
 }
 
 // endOf returns when a pod was deleted, or killed; 0: nothing shows that it was.
@@ -211,6 +214,7 @@ func (w *Workload) addStep(x *run, s Step, until int64) {
 		if x.scaled == 0 || s.From < x.before {
 			x.before = s.From
 		}
+		x.first = cmp.Or(x.first, s.To-s.From)
 		x.scaled, x.lowered = max(x.scaled, s.To), 0
 		x.hasOwn, x.last = true, max(x.last, s.At)
 		x.begins = x.begins || s.From == 0
@@ -319,6 +323,28 @@ func (x *run) count(condition func(*view) bool) (count int) {
 		}
 	}
 	return count
+}
+
+// done returns when all pods had started; 0: they have not. Those of another scale-up of a first rollout do not count.
+func (x *run) done() (at int64) {
+	count := x.planned
+	if x.replaced == "" && x.first > 0 {
+		count = min(count, x.first)
+	}
+	for _, v := range x.initial {
+		switch started := v.startedAt(); {
+		case count == 0:
+			return at
+		case started != 0:
+			at, count = max(at, started), count-1
+		case !v.gone:
+			return 0
+		}
+	}
+	if count > 0 {
+		return 0
+	}
+	return at
 }
 
 func (v *view) isHealthy() bool { return v.hasStarted() && !v.hasFailed() }

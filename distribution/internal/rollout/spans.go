@@ -3,7 +3,6 @@
 package rollout
 
 import (
-	"encoding/hex"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,7 +22,6 @@ type Span struct {
 	Start, End int64
 	Attributes map[string]any // string, int64, or []string
 	Warnings   []Warning
-	Links      []Link
 	Error      string // why the span failed; empty: it did not
 }
 
@@ -56,15 +54,12 @@ type Part struct {
 	Wait    time.Duration // it is final if no news come for this long
 }
 
-// Spans returns what is to be delivered of a revision. It is nothing if it is not known which pods the revision has.
+// Spans returns what is to be delivered of a revision.
 func (w *Workload) Spans(revision string, o Options) (parts []Part) {
-	if w.lacks {
-		return nil
-	}
 	r, h := w.Revisions[revision], w.history()
 	runs, views := w.runs(h, revision, o)
 	for _, x := range runs {
-		part := Part{Key: "r/" + x.activation, Spans: []Span{w.rollout(r, x, o)}, Outcome: x.outcome(), News: r.News, Wait: x.wait(o)}
+		part := Part{Key: "r/" + x.activation, Spans: []Span{w.rollout(x, o)}, Outcome: x.outcome(), News: r.News, Wait: x.wait(o)}
 		if part.Outcome == Complete && len(x.initial) > 0 { // News of a later scale-up do not matter.
 			part.News = 0
 			for _, v := range x.initial {
@@ -88,7 +83,7 @@ func (w *Workload) Spans(revision string, o Options) (parts []Part) {
 }
 
 // rollout returns the span of a rollout.
-func (w *Workload) rollout(r *Revision, x *run, o Options) Span {
+func (w *Workload) rollout(x *run, o Options) Span {
 	trace, id := w.rootID(x.episode)
 	summary, planned := w.summary(x, o), int64(x.planned)
 	s := Span{
@@ -102,7 +97,6 @@ func (w *Workload) rollout(r *Revision, x *run, o Options) Span {
 			"k8s.rollout.pods.failed":  min(planned, int64(x.count((*view).hasFailed))),
 		},
 		Warnings: warningsOf(slices.Concat(x.events.warnings(), x.late)),
-		Links:    slices.SortedFunc(maps.Keys(r.Links), compareLinks),
 	}
 	if len(x.initial) > 0 && summary.Outcome == Complete {
 		s.End = x.end
@@ -273,27 +267,10 @@ func (s *Span) write(to ptrace.Span) {
 		event.SetName(warning.Reason)
 		putAll(event.Attributes(), warning.Attributes)
 	}
-	for _, link := range s.Links {
-		link.write(to)
-	}
 	if s.Error != "" {
 		to.Status().SetCode(ptrace.StatusCodeError)
 		to.Status().SetMessage(s.Error)
 	}
-}
-
-// write leaves out a link to the span's own trace: the records can have been stamped with it.
-func (l Link) write(to ptrace.Span) {
-	var trace pcommon.TraceID
-	var span pcommon.SpanID
-	_, _ = hex.Decode(trace[:], []byte(l.Trace)) // The model has only what Read encoded.
-	_, _ = hex.Decode(span[:], []byte(l.Span))
-	if trace == to.TraceID() {
-		return
-	}
-	link := to.Links().AppendEmpty()
-	link.SetTraceID(trace)
-	link.SetSpanID(span)
 }
 
 // putAll writes attributes in the order of their names, so that the bytes are always the same.

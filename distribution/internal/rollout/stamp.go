@@ -18,7 +18,7 @@ func (m *Model) Stamp(logs plog.Logs) {
 			continue
 		}
 		w := m.Workloads[s.key()]
-		if w == nil || w.lacks {
+		if w == nil {
 			continue
 		}
 		if histories[w] == nil {

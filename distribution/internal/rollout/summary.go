@@ -21,23 +21,23 @@ const (
 
 // Rollout is one rollout of a workload, in short.
 type Rollout struct {
-	Revision string
-	Start    int64  // nanoseconds since 1970
-	Record   string // log.record.uid of the record that began it; empty: the first pod shows it
-	Replaced string // the revision that it replaces; empty: not known, or none
-	Reason   string // empty: not known
+	Revision   string
+	Controller string // that makes the revision, in the form of kubectl
+	Start      int64  // nanoseconds since 1970
+	Record     string // log.record.uid of the record that began it; empty: the first pod shows it
+	Replaced   string // the revision that it replaces; empty: not known, or none
+	Reason     string // empty: not known
 	// Images and Former are those of this revision and of the replaced one, by container; empty: not known.
 	Images, Former map[string]string
 	Outcome        string
 	Available      int64 // when something proved that its pods were available; 0: nothing did
 	Undone         int64 // when the revision was scaled to zero afterwards; 0: no record shows it
+	Done           int64 // when all its pods had started for the first time; 0: they have not
+	Closed         int64 // scalings after this time are no part of it
 }
 
 // Rollouts returns the rollouts of a workload, the oldest first. The scheduled runs of a CronJob are none.
 func (w *Workload) Rollouts(o Options) (all []Rollout) {
-	if w.lacks {
-		return nil
-	}
 	h := w.history()
 	for revision := range w.Revisions {
 		if !strings.HasPrefix(w.controllerOf(revision), "cronjob.") {
@@ -55,7 +55,7 @@ func (w *Workload) Rollouts(o Options) (all []Rollout) {
 
 func (w *Workload) summary(x *run, o Options) Rollout {
 	s := Rollout{
-		Revision: x.revision, Start: x.start, Record: w.recordOf(x.episode), Undone: x.undone,
+		Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: w.recordOf(x.episode), Undone: x.undone,
 		Replaced: x.replaced, Images: w.Revisions[x.revision].images(), Outcome: x.outcome(), Available: x.proof,
 	}
 	if r := w.Revisions[x.replaced]; r != nil {
@@ -176,7 +176,7 @@ func (s *Rollout) imageChanges() (all []string) {
 // PodState is where and when a pod was.
 type PodState struct {
 	UID, Name, Revision, Node string
-	Began, Started            int64 // 0: no record shows it
+	Began, Started            int64 // the first start of the last container; 0: no record shows it
 	Stopped                   int64 // its deletion, eviction or Killing; 0: it goes on
 }
 
@@ -188,10 +188,7 @@ func (w *Workload) PodStates(o Options) (all []PodState) {
 		for _, v := range views {
 			s := PodState{
 				UID: v.uid, Name: v.pod.Name, Revision: revision, Node: v.pod.Node, Began: cmp.Or(v.began, v.start),
-				Stopped: earliest(v.stopped, w.endOf(r, v.pod)),
-			}
-			if v.hasStarted() {
-				s.Started = v.end
+				Started: v.startedAt(), Stopped: earliest(v.stopped, w.endOf(r, v.pod)),
 			}
 			all = append(all, s)
 		}

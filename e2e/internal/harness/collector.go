@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // OtelcolPath is where the Collector is that make built, unless OTELCOL names another.
@@ -81,9 +81,9 @@ func Missing(paths ...string) (missing error) {
 
 // Collector is a Collector that was started. Its Output is its log: standard error.
 type Collector struct {
-	*proc.Process
+	*process.Process
 
-	shown proc.Output // standard output, to which the debug exporters write
+	shown process.Output // standard output, to which the debug exporters write
 }
 
 // Run runs a Collector until the test ends, with a configuration and variables in addition to the
@@ -115,14 +115,16 @@ func (c *Collector) Stop(t testing.TB) {
 
 // StartProcess starts a program that ends with the test. If the test fails, its log gets the
 // program's output.
-func StartProcess(t testing.TB, command *exec.Cmd) *proc.Process {
+func StartProcess(t testing.TB, command *exec.Cmd) *process.Process {
 	t.Helper()
-	p, err := proc.Start(command)
+	p, err := process.Run(command)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		p.Kill()
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
 		if t.Failed() {
 			t.Logf("%s:\n%s", filepath.Base(command.Path), p.Output.Tail())
 		}
@@ -135,7 +137,7 @@ const terminationGrace = 2 * time.Minute
 
 // Terminate ends a program that runs as Kubernetes does. The program must end by itself, with exit
 // code 0.
-func Terminate(t testing.TB, p *proc.Process) {
+func Terminate(t testing.TB, p *process.Process) {
 	t.Helper()
 	if !p.Running() {
 		t.Fatal(p.Failure("ended before SIGTERM"))

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // Callbacks receive the data. What they return decides the answer: nil is 200, Rejected is 400, a
@@ -53,7 +53,7 @@ func Start(callbacks Callbacks) (*Sink, error) {
 	// Another program may take the port between the check that it is free and the start.
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
-		addresses, err := proc.FreeAddresses(1)
+		addresses, err := process.FreeAddresses(1)
 		if err != nil {
 			return nil, err
 		}
