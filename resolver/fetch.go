@@ -60,7 +60,7 @@ func newFetcher(b *background, clients *clients, c *cache, limiter *limiter, cfg
 	return f
 }
 
-// need is who needs a request.
+// need identifies who needs a request.
 type need struct {
 	ctx context.Context // the request is not sent after its end; once sent, it ends at its timeout or at Close
 	// isThere is called when the request is about to be sent. It reports whether it is still needed.

@@ -70,7 +70,7 @@ type summaryRow struct {
 	Newest []event
 }
 
-// workloadPage is what only the page of a single workload has.
+// workloadPage has the parts that only the page of a single workload has.
 type workloadPage struct {
 	Workload workload
 	Filter   filter

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// storageTimeout is how long a request to the storage may take.
+	// storageTimeout is the time that a request to the storage may take.
 	storageTimeout = 10 * time.Second
 	// maxUnsaved bounds what waits for the storage, in bytes. If it is more, a snapshot of everything replaces it.
 	maxUnsaved = 8 << 20

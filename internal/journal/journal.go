@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// ErrCorrupt is what is stored, and cannot be read.
+// ErrCorrupt reports that the stored state cannot be read.
 var ErrCorrupt = errors.New("the stored state cannot be read")
 
 // format is the version of what is stored.
@@ -129,8 +129,8 @@ func (j *Journal) writeHead(ctx context.Context, h head) error {
 // IsNew reports whether nothing is stored.
 func (j *Journal) IsNew() bool { return j.next == 0 }
 
-// minSize is how many bytes of entries make a snapshot worth its price. To read so many takes a fraction
-// of a second.
+// minSize is the number of bytes of entries from which a snapshot is worth its cost. Reading that
+// many takes a fraction of a second.
 const minSize = 4 << 20
 
 // WantsSnapshot reports whether the entries take more than the snapshot: a new one costs, in

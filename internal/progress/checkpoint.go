@@ -21,7 +21,7 @@ const (
 	// checkpointEvery is the least time between two writes to storage. With the write itself, progress
 	// is noted within a second.
 	checkpointEvery = 800 * time.Millisecond
-	// chunkBytes is how large a part of a snapshot is.
+	// chunkBytes is the size of a part of a snapshot.
 	chunkBytes = 1 << 20
 	// clusterKey is the key of the entry that has the cluster's UID.
 	clusterKey = "c"
@@ -29,7 +29,8 @@ const (
 	storagePart = "storage"
 )
 
-// slowWrite is how long a write may take before the status reports it: storage may ignore the context.
+// slowWrite is the time that a write may take before the status reports it, because storage may
+// ignore the context.
 const slowWrite = Slow + time.Second
 
 var (

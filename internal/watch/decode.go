@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxEvent is how many bytes an event may have. etcd takes objects of up to 1.5 MiB by default.
+	// maxEvent is the maximum size of an event. etcd takes objects of up to 1.5 MiB by default.
 	maxEvent = 16 << 20
 	// readBuffer is small, because each stream has one: most messages do not have many more bytes.
 	readBuffer = 1 << 10

@@ -311,7 +311,7 @@ func (w *known) isStep(s scaled) bool {
 	})
 }
 
-// autoscalerDelay is how long the scaling comes after the record of the autoscaler.
+// autoscalerDelay is the time within which the scaling follows the record of the autoscaler.
 const autoscalerDelay = 10 * time.Second
 
 var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)
