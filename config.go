@@ -253,7 +253,7 @@ func kinds(key string, globs []string) (patterns []kind.Pattern, errs error) {
 	return patterns, errs
 }
 
-// notBoth rejects what is both included and excluded.
+// notBoth rejects values that are both included and excluded.
 func notBoth(list string, include, exclude []string, equal func(a, b string) bool) (errs error) {
 	for i, included := range include {
 		if slices.ContainsFunc(exclude, func(excluded string) bool { return equal(included, excluded) }) {

@@ -108,7 +108,7 @@ func (f *fetcher) do(request func(context.Context) error) error {
 	defer cancel()
 	sentAt := time.Now()
 	err := request(ctx)
-	// A request that Close ended says nothing about the API server.
+	// A request that Close ended shows nothing about the API server.
 	if f.observer != nil && !f.background.isClosed() {
 		f.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), time.Since(sentAt))
 	}

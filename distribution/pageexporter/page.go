@@ -183,7 +183,7 @@ func short(message string) string {
 	return message
 }
 
-// before says how long before a problem its cause was.
+// before describes how long before a problem its cause was.
 func before(seconds float64) string {
 	if seconds < 1 {
 		return "in the same second"

@@ -76,7 +76,7 @@ func (s *saved) open(ctx context.Context, host component.Host, id, own component
 	return nil
 }
 
-// append saves what a model says, soon.
+// append saves the entries of a model soon.
 func (s *saved) append(m *rollout.Model) {
 	if s == nil || s.journal == nil {
 		return

@@ -22,7 +22,7 @@ import (
 // ErrCorrupt reports that the stored state cannot be read.
 var ErrCorrupt = errors.New("the stored state cannot be read")
 
-// format is the version of what is stored.
+// format is the version of the stored format.
 const format = 1
 
 type head struct {
@@ -42,7 +42,7 @@ type Journal struct {
 	snapshotSize int
 }
 
-// Open reads what is stored, and calls add with each chunk of the snapshot, and then with each entry
+// Open reads the stored state, and calls add with each chunk of the snapshot, and then with each entry
 // in its order.
 func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*Journal, error) {
 	j := &Journal{client: client}

@@ -52,7 +52,7 @@ func (o *Objects[K]) Add(k K, labels, annotations map[string]string) {
 	}
 }
 
-// Excess returns the object to remove next; false if what is there fits.
+// Excess returns the object to remove next, or false if all objects fit.
 func (o *Objects[K]) Excess() (oldest K, ok bool) {
 	if o.size > Most {
 		oldest, _, ok = o.sizes.GetOldest()

@@ -88,7 +88,7 @@ func (i *intake) takeRest() {
 	}
 }
 
-// discard forgets what is left in the queue at the end of the session.
+// discard drops the rest of the queue at the end of the session.
 func (i *intake) discard() {
 	i.takeRest()
 	i.release()

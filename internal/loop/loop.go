@@ -79,7 +79,7 @@ func New(settings Settings) *Loop {
 const (
 	// patience is the time that the last note and the last points may take.
 	patience = 4 * time.Second
-	// pauseAfterSession is the pause before the next session of a term that goes on, in addition to the
+	// pauseAfterSession is the pause before the next session of a term that continues, in addition to the
 	// elector's renew deadline: another process has noted progress as the leader. If this one was deposed,
 	// its elector knows by then, and a new session does not end the term of the other one.
 	pauseAfterSession = 3 * time.Second

@@ -74,7 +74,7 @@ func (m *sums) report() {
 	}
 }
 
-// run emits the sums at intervals until stop ends. An emission goes on until drain ends.
+// run emits the sums at intervals until stop ends. An emission continues until drain ends.
 func (m *sums) run(stop, drain context.Context) {
 	ticker := time.NewTicker(m.interval)
 	defer ticker.Stop()

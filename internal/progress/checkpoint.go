@@ -133,7 +133,7 @@ func (c *Checkpoint) read(ctx context.Context, cluster string, fresh func() *led
 	return nil
 }
 
-// setAside leaves what is stored where it is, and starts from scratch.
+// setAside leaves the stored state where it is, and starts from scratch.
 func (c *Checkpoint) setAside(ctx context.Context, fresh func() *ledger.Ledger, why string, fields ...zap.Field) (err error) {
 	var key string
 	if c.journal, key, err = journal.SetAside(ctx, c.client); err != nil {

@@ -58,7 +58,7 @@ func (d *decoder) decode() (kwatch.EventType, runtime.Object, error) {
 	return d.messages.Decode()
 }
 
-// messageReader bounds what is read for a message. A decoder keeps all of it in memory.
+// messageReader limits the bytes that are read for a message. A decoder keeps all of it in memory.
 type messageReader struct {
 	io.ReadCloser
 	left int

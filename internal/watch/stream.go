@@ -83,7 +83,7 @@ func (s *Stream) Run(ctx context.Context) {
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > minUptime || resumes && cause == Expired {
 			// The server answers, and only a list helps: the failures before must not delay it. If a
-			// list itself expires, the delays go on.
+			// list itself expires, the delays continue.
 			delays = backoff
 		}
 		if err == nil && !quickEnd {

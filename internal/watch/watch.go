@@ -107,6 +107,6 @@ type Config struct {
 	// Pages bounds how many pages of lists are in memory. Several streams may share it; nil: one page
 	// is.
 	Pages *semaphore.Weighted
-	// Keep drops from an event what is not used; nil: nothing is dropped.
+	// Keep drops unused fields from an event; nil: nothing is dropped.
 	Keep func(*corev1.Event)
 }

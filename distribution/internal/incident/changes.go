@@ -194,7 +194,7 @@ func compareFirst(a, b *Fact) int {
 	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Record, b.Record))
 }
 
-// tellRollout says what a rollout changed.
+// tellRollout describes what a rollout changed.
 func (w *known) tellRollout(i int) string {
 	r := w.rolled[i]
 	text := nameOf(r.Revision) + " was rolled out"

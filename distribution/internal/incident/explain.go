@@ -198,7 +198,7 @@ func (v *view) canNode(c *Change, p *Problem) bool {
 	return c.row.moves && w.leftAfter(c.node, at.Add(-statusUpdate)) && w.beganAfter(p, c.At.Add(-statusUpdate))
 }
 
-// node returns what is known of a node; nil: nothing.
+// node returns the known state of a node, or nil.
 func (v *view) node(cluster, name string) *known {
 	return v.workloads[Key{cluster, "", Object{Kind: "node", Name: name}}]
 }
@@ -394,7 +394,7 @@ func (w *known) newestRollout(until time.Time, part Object) *rollout.Rollout {
 	return nil
 }
 
-// share says how many of all pods are affected.
+// share describes how many of all pods are affected.
 func share(n, total int) string {
 	if total < n {
 		total = n

@@ -114,7 +114,7 @@ func (s *spell) name() string {
 	return strings.Join([]string{s.class, s.reason, s.container, s.fact.part().String()}, "\n")
 }
 
-// Problems returns the problems that go on, the newest first, and then those that are over, the newest first.
+// Problems returns the ongoing problems, and then those that are over, each the newest first.
 func (m *Model) Problems(q Query, now time.Time) []Problem {
 	_, until := q.window(now)
 	v := m.look(until)
@@ -427,7 +427,7 @@ const (
 	maxText    = 240 // bytes of a message in an answer
 )
 
-// tell chooses the message that says most: the newest one that names a cause.
+// tell chooses the most telling message: the newest one that names a cause.
 func (p *Problem) tell() {
 	best := p.facts[0]
 	for _, f := range p.facts {
@@ -445,7 +445,7 @@ func (p *Problem) tell() {
 	}
 }
 
-// meaning returns how much a message says: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
+// meaning rates how much a message explains: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
 func meaning(f *Fact) int {
 	reason, isError := strings.CutPrefix(f.Message, "Error: ")
 	switch {
