@@ -43,7 +43,7 @@ func atRate(perSecond int) string { return ", " + thousands(perSecond) + " a sec
 
 // ratesShown are the figures of the table, and the files of their charts.
 var ratesShown = []struct{ figure, unit, file string }{
-	{cpuPerRecord, "µs", "cpu"}, {peakRSS, "MiB", "memory"}, {latencyHalf, "ms", ""}, {latencyTail, "ms", "latency"},
+	{cpuPerRecord, "µs", "cpu"}, {peakRSS, "MiB", "memory"}, {latencyHalf, "ms", ""}, {latencyTail, "ms", "latency"}, {recordBytes, "B", ""},
 }
 
 func rateFigures(perSecond int) (figures []figure) {

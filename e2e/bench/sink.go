@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type sink struct {
 	sent    map[observation]time.Time
 	arrived map[observation]arrival
 	records int // with repeated ones
+	bytes   int // of the requests, as they were sent
 	// recognizable is how many records have the log.record.uid of an earlier one.
 	recognizable int
 	spans        int // with repeated ones
@@ -54,9 +56,10 @@ func newSink() (*sink, error) {
 	s := &sink{owners: isOwned, sent: map[observation]time.Time{}, arrived: map[observation]arrival{}}
 	var err error
 	s.server, err = otlpsink.Start(otlpsink.Callbacks{
-		Logs: func(_ context.Context, logs plog.Logs) error {
-			s.take(logs, time.Now())
-			return nil
+		Logs: func(ctx context.Context, logs plog.Logs) error {
+			length, err := strconv.Atoi(otlpsink.Header(ctx, "Content-Length"))
+			s.take(logs, length, time.Now())
+			return err
 		},
 		Traces: func(_ context.Context, traces ptrace.Traces) error {
 			s.mu.Lock()
@@ -83,14 +86,15 @@ func (s *sink) note(event string, count int64, at time.Time) {
 func (s *sink) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent, s.arrived, s.records = map[observation]time.Time{}, map[observation]arrival{}, 0
+	s.sent, s.arrived, s.records, s.bytes = map[observation]time.Time{}, map[observation]arrival{}, 0, 0
 	s.recognizable, s.spans = 0, 0
 	s.first, s.last = time.Time{}, time.Time{}
 }
 
-func (s *sink) take(logs plog.Logs, at time.Time) {
+func (s *sink) take(logs plog.Logs, length int, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.bytes += length
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
@@ -189,6 +193,7 @@ type summary struct {
 	surplus         int // records beyond the first of each, and of what was not sent
 	recognizable    int // records among the surplus that have the log.record.uid of an earlier one
 	owned           int // delivered with owners
+	bytesPerRecord  float64
 	latencies       []time.Duration
 	last            time.Time // when the last record arrived
 }
@@ -198,6 +203,7 @@ func (s *sink) summary() summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum.surplus, sum.recognizable = s.records-sum.delivered, s.recognizable
+	sum.bytesPerRecord = float64(s.bytes) / float64(max(1, s.records))
 	return sum
 }
 
