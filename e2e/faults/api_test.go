@@ -187,7 +187,7 @@ func ownersForbidden(t *testing.T) row {
 	c := f.watchedBy(t, kubeconfig, withStorage)
 	f.begin(t)
 	f.delivers(t, 100)
-	c.waitForLog(t, "Missing permission to look up owners")
+	c.waitForLog(t, "Missing permission to read this kind of owner")
 	c.kill()
 	c.start(t)
 	f.delivers(t, 50)

@@ -126,7 +126,7 @@ func (c *Checkpoint) read(ctx context.Context, cluster string, fresh func() *led
 	c.ledger.Track() // What Settle changes is to be noted, too.
 	c.ledger.Settle(time.Now())
 	if c.journal.IsNew() {
-		c.logger.Info("No checkpoint in the storage: this is a first start; start_at decides about existing events")
+		c.logger.Info("No checkpoint in the storage: this is a first start; start_at decides whether existing events are emitted")
 	} else {
 		c.logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", c.ledger.Len()))
 	}
@@ -141,7 +141,7 @@ func (c *Checkpoint) setAside(ctx context.Context, fresh func() *ledger.Ledger, 
 	}
 	c.ledger, c.cluster = fresh(), ""
 	c.ledger.Track()
-	c.logger.Error(why+"; it is set aside, and the receiver starts from scratch: start_at decides about existing events",
+	c.logger.Error(why+"; it is set aside, and the receiver starts from scratch: start_at decides whether existing events are emitted",
 		append(fields, zap.String("set_aside", key))...)
 	return nil
 }
@@ -215,7 +215,7 @@ func (c *Checkpoint) write(ctx context.Context) error {
 	began := time.Now()
 	late := time.AfterFunc(slowWrite, func() {
 		c.observer.Failed(storagePart, "slow",
-			"Writing the checkpoint takes long; waiting. Events are delivered all the same, and a crash repeats more of them", errSlowWrite)
+			"Writing the checkpoint takes long; waiting. Events are still delivered, but a crash repeats more of them", errSlowWrite)
 	})
 	err := c.put(ctx, snapshot, changed)
 	late.Stop()
@@ -225,7 +225,7 @@ func (c *Checkpoint) write(ctx context.Context) error {
 		c.putBackLocked(snapshot, changed)
 		c.observer.NotSaved()
 		c.observer.Failed(storagePart, "unavailable",
-			"Cannot write the checkpoint; retrying. Events are delivered all the same, and a crash repeats more of them", err)
+			"Cannot write the checkpoint; retrying. Events are still delivered, but a crash repeats more of them", err)
 		return err
 	}
 	c.wantsSnapshot, c.saved = c.wantsSnapshot || c.journal.WantsSnapshot(), began
