@@ -26,7 +26,7 @@ const (
 	maxCall      = 64 << 10
 )
 
-// chosen is what an agent can choose in all tools.
+// chosen has the parameters that all tools of agents have.
 type chosen struct {
 	Namespace string `json:"namespace,omitempty" jsonschema:"only this namespace; (cluster-scoped) for Nodes and others without one"`
 	Minutes   int    `json:"minutes,omitempty" jsonschema:"how far back: 5, 10, 30 or 60 (default)"`

@@ -21,7 +21,7 @@ type head struct {
 	Dropped      *dropped  `json:"dropped,omitempty"`
 }
 
-// dropped is what there was no room for.
+// dropped counts what there was no room for.
 type dropped struct {
 	Workloads int   `json:"workloads,omitempty"` // the longest quiet first
 	Events    int   `json:"events,omitempty"`    // of workloads that are kept
@@ -58,7 +58,7 @@ type cause struct {
 	Where         string  `json:"where"` // what connects them
 }
 
-// problem is what is wrong with a workload.
+// problem is a problem of a workload.
 type problem struct {
 	Workload   workload    `json:"workload"`
 	Class      string      `json:"class"`
@@ -101,7 +101,7 @@ type event struct {
 	chain   []incident.Object // from the workload down
 }
 
-// summary is what happened to a workload.
+// summary has the events of a workload.
 type summary struct {
 	Workload    workload  `json:"workload"`
 	Occurrences int64     `json:"occurrences"`

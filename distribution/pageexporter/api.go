@@ -116,7 +116,7 @@ func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name, id stri
 	})
 }
 
-// serveError answers with what is wrong with a request.
+// serveError answers with the error of a request.
 func serveError(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	switch {

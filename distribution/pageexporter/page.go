@@ -70,7 +70,7 @@ type summaryRow struct {
 	Newest []event
 }
 
-// workloadPage is what only the page of a single workload has.
+// workloadPage has the parts that only the page of a single workload has.
 type workloadPage struct {
 	Workload workload
 	Filter   filter
@@ -183,7 +183,7 @@ func short(message string) string {
 	return message
 }
 
-// before says how long before a problem its cause was.
+// before describes how long before a problem its cause was.
 func before(seconds float64) string {
 	if seconds < 1 {
 		return "in the same second"

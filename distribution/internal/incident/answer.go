@@ -17,7 +17,7 @@ type Query struct {
 // ClusterScoped is in the place of the namespace for objects without one. No namespace has such a name.
 const ClusterScoped = "(cluster-scoped)"
 
-// Problem is what is wrong with a workload: warnings, or restarts, of one class and container.
+// Problem is a problem of a workload: warnings, or restarts, of one class and container.
 type Problem struct {
 	Key       Key
 	Class     string // image, start, mount, schedule, create, crash, probe, eviction, job, node, other
@@ -74,7 +74,7 @@ type Cause struct {
 	Where  string        // what connects them: workload, node, namespace, message
 }
 
-// Dropped is what the Model had no room for.
+// Dropped counts what the Model had no room for.
 type Dropped struct {
 	Workloads int // the longest quiet first
 	Facts     int

@@ -194,7 +194,7 @@ func compareFirst(a, b *Fact) int {
 	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Record, b.Record))
 }
 
-// tellRollout says what a rollout changed.
+// tellRollout describes what a rollout changed.
 func (w *known) tellRollout(i int) string {
 	r := w.rolled[i]
 	text := nameOf(r.Revision) + " was rolled out"
@@ -311,7 +311,7 @@ func (w *known) isStep(s scaled) bool {
 	})
 }
 
-// autoscalerDelay is how long the scaling comes after the record of the autoscaler.
+// autoscalerDelay is the time within which the scaling follows the record of the autoscaler.
 const autoscalerDelay = 10 * time.Second
 
 var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)

@@ -13,15 +13,17 @@ import (
 )
 
 const (
-	// sameTime is how near the onsets of problems are that began together.
+	// sameTime is the longest time between the onsets of problems that began together.
 	sameTime = 10 * time.Second
-	// afterRollout is how long after its pods began a rollout can be a cause, and afterDone how long after they started.
-	// If nothing ran before it, it explains only what fails at once.
+	// afterRollout is the time after its pods began for which a rollout can be a cause, afterDone
+	// the time after they started. If nothing ran before the rollout (afterFirst), it explains only
+	// what fails at once.
 	afterRollout, afterDone, afterFirst = 15 * time.Minute, 5 * time.Minute, 30 * time.Second
 	afterScaling                        = 10 * time.Minute
 	afterOthers                         = 2 * time.Minute // after a change of another workload in the namespace
 	afterState                          = time.Minute     // after the end of a state of a node
-	// resolution is how much later than its effect the record of a change can be: times have whole seconds.
+	// resolution is the longest time by which the record of a change can be later than its effect,
+	// because times have whole seconds.
 	resolution = 2 * time.Second
 	maxCauses  = 5
 	maxOthers  = 2 // of them elsewhere in the namespace
@@ -196,7 +198,7 @@ func (v *view) canNode(c *Change, p *Problem) bool {
 	return c.row.moves && w.leftAfter(c.node, at.Add(-statusUpdate)) && w.beganAfter(p, c.At.Add(-statusUpdate))
 }
 
-// node returns what is known of a node; nil: nothing.
+// node returns the known state of a node, or nil.
 func (v *view) node(cluster, name string) *known {
 	return v.workloads[Key{cluster, "", Object{Kind: "node", Name: name}}]
 }
@@ -284,8 +286,8 @@ func (p *Problem) order() {
 	p.Causes = p.Causes[:min(len(p.Causes), maxCauses)]
 }
 
-// weight is how much connects the cause with the problem. A rollout whose pods have run is as likely as what changed
-// elsewhere: then the nearest one counts.
+// weight returns how closely the cause is connected with the problem. A rollout whose pods have run
+// is as likely as what changed elsewhere: then the nearest one counts.
 func (c *Cause) weight(p *Problem) int {
 	switch {
 	case c.Where == "message":
@@ -392,7 +394,7 @@ func (w *known) newestRollout(until time.Time, part Object) *rollout.Rollout {
 	return nil
 }
 
-// share says how many of all pods are affected.
+// share describes how many of all pods are affected.
 func share(n, total int) string {
 	if total < n {
 		total = n

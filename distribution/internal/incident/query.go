@@ -11,7 +11,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
-// Summary is what happened to a workload and to what it owns, as far as a Query admits it.
+// Summary has the events of a workload and of what it owns that match a Query.
 type Summary struct {
 	Key           Key
 	All, Warnings int64
@@ -173,7 +173,7 @@ func (m *Model) Values(q Query, now time.Time) Values {
 	return Values{ordered(counts[0]), ordered(counts[1]), ordered(counts[2]), ordered(counts[3])}
 }
 
-// idle is how long a rollout is quiet before what is missing counts as a failure.
+// idle is the time without news after which what a rollout lacks counts as a failure.
 const idle = 5 * time.Minute
 
 func options(now time.Time) rollout.Options { return rollout.Options{Idle: idle, Now: now} }

@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// skew is how much earlier than its cause the first record of a pod can be: the times of controllers
-// have a resolution of a second, and clocks differ.
+// skew is the longest time by which the first record of a pod can be earlier than its cause: the
+// times of controllers have a resolution of a second, and clocks differ.
 const skew = int64(2 * time.Second)
 
-// StopWindow is how long after the end of a pod a rollout can begin that ended it. A StatefulSet, and
-// a Deployment that recreates its pods, start the new pod after the end of the old one.
+// StopWindow is the longest time between the end of a pod and the start of the rollout that ended
+// it. A StatefulSet, and a Deployment that recreates its pods, start the new pod after the end of
+// the old one.
 const StopWindow = time.Minute
 
 // episode is one rollout of a revision. A rollback is another one of the same revision.

@@ -63,7 +63,7 @@ func kindOf(reason, message string) string {
 	return ""
 }
 
-// isRestart reports whether the pod goes on after a kubelet has killed the container.
+// isRestart reports whether the pod continues after a kubelet has killed the container.
 func isRestart(message string) bool {
 	for _, part := range []string{"will be restarted", "before restart", "requires restart", "FailedPostStartHook"} {
 		if strings.Contains(message, part) {
@@ -93,7 +93,7 @@ type Scaling struct {
 	Up       bool
 }
 
-// ScalingOf returns what the message of a ScalingReplicaSet says.
+// ScalingOf parses the message of a ScalingReplicaSet.
 func ScalingOf(message string) (s Scaling, ok bool) {
 	match := scaled.FindStringSubmatch(strings.TrimPrefix(message, combined))
 	if match == nil {

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Options are what spans depend on, other than records.
+// Options has what spans depend on, other than records.
 type Options struct {
-	// Idle is how long a rollout that is not complete waits for news.
+	// Idle is the time that a rollout that is not complete waits for news.
 	Idle time.Duration
-	// Settle is how long one waits for news that is.
+	// Settle is the time that a complete rollout waits for news.
 	Settle time.Duration
 	// Now decides one question only: whether a probe still fails. No Event says that it succeeds.
 	Now time.Time
 }
 
-// view is what is known of one pod, in the order of time.
+// view holds what is known of one pod, in the order of time.
 type view struct {
 	uid     string
 	pod     *Pod

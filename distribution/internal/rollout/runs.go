@@ -461,7 +461,7 @@ func (x *run) longest(o Options) (wait time.Duration) {
 	return wait
 }
 
-// jobWait is how long a Job can run without a record, so that its end is in its trace.
+// jobWait is the longest time that a Job can run without a record, so that its end is in its trace.
 const jobWait = 24 * time.Hour
 
 // failsOnlyProbes reports whether pods can still become ready.

@@ -54,7 +54,7 @@ type Part struct {
 	Wait    time.Duration // it is final if no news come for this long
 }
 
-// Spans returns what is to be delivered of a revision.
+// Spans returns the spans of a revision that are due for delivery.
 func (w *Workload) Spans(revision string, o Options) (parts []Part) {
 	r, h := w.Revisions[revision], w.history()
 	runs, views := w.runs(h, revision, o)

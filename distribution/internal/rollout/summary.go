@@ -173,7 +173,7 @@ func (s *Rollout) imageChanges() (all []string) {
 	return all
 }
 
-// PodState is where and when a pod was.
+// PodState is the state of a pod: its node, and its times.
 type PodState struct {
 	UID, Name, Revision, Node string
 	Began, Started            int64 // the first start of the last container; 0: no record shows it
