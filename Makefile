@@ -173,14 +173,14 @@ faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane-kine" FAULTS_REPORT="$(CURDIR)/test/RESULTS.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
-	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 20m -run TestCluster
+	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 30m -run TestNode/releases
 
 .PHONY: soak
 soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write test/RESULTS.md
 	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 0 -run TestSoak
 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
-on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
+on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./node
 
 # For some versions: make test-versions VERSIONS="1.32 newest kine". This prints the page, and does not
 # write it: all of it is from one commit.
@@ -192,7 +192,7 @@ test-versions: $(OTELCOL) $(CONTROLPLANE) $(foreach minor,$(filter-out newest,$(
 
 .PHONY: record-producers
 record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events of real kubelets, schedulers and controllers into testdata/producers/kubernetes (Linux, root)
-	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -parallel 20 -v ./producers -args -record
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -run TestNode -v ./node -args -record
 
 # Without the race detector, which makes allocations of its own: with it, these tests are skipped.
 ALLOCATIONS := $(TEST) -count=1 -v -run Allocations ./internal/logrecord ./resolver

@@ -76,7 +76,7 @@ func tableOf(store string, rows []row, old string) string {
 }
 
 // sectionOf is a part of the page that something else writes: make mutants, and the tests in
-// e2e/cluster.
+// e2e/node.
 func sectionOf(t *testing.T, path, name string) string {
 	t.Helper()
 	page, err := os.ReadFile(path)

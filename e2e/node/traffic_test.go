@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package node
 
 import (
 	"context"
@@ -18,13 +18,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/load"
 )
-
-// workloadImage is the image of the containers that are sick: the program cmd/workload of the control
-// plane.
-const workloadImage = "example.com/workload:1"
-
-// waitTimeout only ends a test that would never end.
-const waitTimeout = 4 * time.Minute
 
 // traffic is what goes on in a namespace: recorders write events through the API, and the kubelet
 // reports workloads that are sick.
@@ -66,7 +59,7 @@ func (f *traffic) begin(t *testing.T) {
 // createWorkloads creates workloads that are sick.
 func (c *cluster) createWorkloads(t *testing.T, namespace string) {
 	t.Helper()
-	for _, object := range harness.Objects(t, harness.Read(t, "e2e/cluster/testdata/workloads.yaml")) {
+	for _, object := range harness.Objects(t, harness.Read(t, "e2e/node/testdata/sick.yaml")) {
 		object.SetNamespace(namespace)
 		c.ApplyObject(t, object)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package producers
+package node
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func freeResources(t *testing.T, r *running) {
 		passing := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("passing-", i)},
 			Spec: corev1.PodSpec{
-				Containers:                    []corev1.Container{{Name: "app", Image: workload}},
+				Containers:                    []corev1.Container{{Name: "app", Image: workloadImage}},
 				TerminationGracePeriodSeconds: new(int64),
 			},
 		}
@@ -86,7 +86,7 @@ func offerSeat(t *testing.T, r *running) {
 func addEphemeralContainer(t *testing.T, r *running) {
 	p := r.awaitPods(t, 1)[0]
 	p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{
-		EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: workload},
+		EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: workloadImage},
 		TargetContainerName:      "app",
 	}}
 	_, err := r.CoreV1().Pods(r.name).UpdateEphemeralContainers(t.Context(), p.Name, &p, metav1.UpdateOptions{})
@@ -94,7 +94,7 @@ func addEphemeralContainer(t *testing.T, r *running) {
 }
 
 func addAndRemoveStaticPod(t *testing.T, r *running) {
-	manifest := harness.Read(t, "e2e", "producers", "testdata", "static", "lamp.yaml")
+	manifest := harness.Read(t, "e2e", "node", "testdata", "situations", "static", "lamp.yaml")
 	require.NoError(t, r.node.AddStaticPod("lamp", []byte(manifest)))
 	r.await(t, r.wants[0])
 	r.awaitPods(t, 1) // The mirror pod exists.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package node
 
 import (
 	"net"
@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
@@ -30,7 +29,6 @@ func TestPublished(t *testing.T) {
 	if image == "" {
 		t.Skip("it needs a registry with a release: make rehearse-release runs it")
 	}
-	controlplanetest.NeedNode(t)
 	repository, digest, _ := strings.Cut(image, "@")
 	registry, _, _ := strings.Cut(repository, "/")
 	_, portText, err := net.SplitHostPort(registry)
@@ -38,7 +36,7 @@ func TestPublished(t *testing.T) {
 	port, err := strconv.Atoi(portText)
 	require.NoError(t, err)
 
-	c := startWithoutImage(t, controlplane.Options{}, port)
+	c := start(t, controlplane.Options{}, port)
 	const name = "published" // of the namespace and the Deployment
 	c.newNamespace(t, name, "pod-security.kubernetes.io/enforce", "restricted")
 	login := filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package producers
+package node
 
 // nodeStart is the situation that the start of the node causes.
 const nodeStart = "node-start"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package node
 
 import (
 	"cmp"
@@ -40,6 +40,7 @@ func TestSoak(t *testing.T) {
 	require.NoError(t, err)
 	// No event may expire before it is counted.
 	c := start(t, controlplane.Options{EventTTL: 2*duration + time.Hour})
+	require.NoError(t, c.node.ImportImage(t.Context(), builtImage(t)))
 	steady, replicas := c.newRelease(t, "steady", withVolume), c.newRelease(t, "replicas", withReplicas)
 	steady.profiles()
 	for _, r := range []*release{steady, replicas} {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster tests the distribution as operators run it: on a real node, in the image that make
-// built, installed by helm or from a manifest. Events come of real kubelets, and of recorders that
-// write through the API. Everything that can happen to the pods happens to them, and a backend counts
-// what arrives.
-package cluster
+// Package node tests with a real node: containerd, kubelet and containers. There, the built Collector
+// reports what kubelet, scheduler and controllers do; it makes traces of rollouts; and it runs as
+// operators run it, in the image that make built, installed by helm or from a manifest, while
+// everything happens to its pods that can happen.
+package node
 
 import (
 	"flag"
@@ -17,13 +17,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
@@ -31,6 +30,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/node"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
+
+// workloadImage is the image of the containers of tests: the program cmd/workload of the control
+// plane.
+const workloadImage = "example.com/workload:1"
+
+// waitTimeout only ends a test that would never end. It is long because machines may be slow.
+const waitTimeout = 5 * time.Minute
 
 // cluster is a control plane with a real node, and a backend that its pods reach.
 type cluster struct {
@@ -42,39 +48,38 @@ type cluster struct {
 	report   *report
 }
 
-// start starts a cluster that ends with the test. Its node has the images of the distribution and of
-// the workloads.
-func start(t *testing.T, options controlplane.Options) *cluster {
+// start starts a cluster that ends with the test. Its node has the image of the workloads. It reaches
+// these ports of the machine.
+func start(t *testing.T, options controlplane.Options, hostPorts ...int) *cluster {
 	t.Helper()
-	controlplanetest.NeedNode(t)
-	archive := builtImage(t)
-	c := startWithoutImage(t, options)
-	require.NoError(t, c.node.ImportImage(t.Context(), archive))
+	c := startWithoutNode(t, options)
+	c.startNode(t, hostPorts...)
 	return c
 }
 
-// startWithoutImage starts a cluster whose node has only the image of the workloads. It reaches these
-// ports of the machine.
-func startWithoutImage(t *testing.T, options controlplane.Options, hostPorts ...int) *cluster {
+func startWithoutNode(t *testing.T, options controlplane.Options) *cluster {
 	t.Helper()
-	backend := harness.NewBackend(t)
-	address, err := url.Parse(backend.URL)
+	controlplanetest.NeedNode(t)
+	options.RealNode, options.ControllerManager, options.Scheduler = true, true, true
+	started, err := harness.StartCluster(t.Context(), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, started.Stop()) })
+	return &cluster{Cluster: started, backend: harness.NewBackend(t), report: &report{}}
+}
+
+func (c *cluster) startNode(t *testing.T, hostPorts ...int) {
+	t.Helper()
+	address, err := url.Parse(c.backend.URL)
 	require.NoError(t, err)
 	port, err := strconv.Atoi(address.Port())
 	require.NoError(t, err)
-
-	cp, n := controlplanetest.StartNode(t, options, node.Options{HostPorts: append(hostPorts, port)})
-	client, err := kubernetes.NewForConfig(cp.RESTConfig())
+	c.endpoint = "http://" + node.Address + ":" + address.Port()
+	c.node, err = node.Start(t.Context(), c.ControlPlane, node.Options{HostPorts: append(hostPorts, port)})
 	require.NoError(t, err)
-	dynamicClient, err := dynamic.NewForConfig(cp.RESTConfig())
-	require.NoError(t, err)
-	workload := filepath.Join(t.TempDir(), "workload.tar")
-	require.NoError(t, image.Pack(workload, filepath.Join(controlplanetest.Binaries(), "workload"), workloadImage))
-	require.NoError(t, n.ImportImage(t.Context(), workload))
-	return &cluster{
-		Cluster: &harness.Cluster{ControlPlane: cp, Interface: client, Dynamic: dynamicClient},
-		node:    n, backend: backend, endpoint: "http://" + node.Address + ":" + address.Port(), report: &report{},
-	}
+	t.Cleanup(func() { require.NoError(t, c.node.Stop()) })
+	archive := filepath.Join(t.TempDir(), "workload.tar")
+	require.NoError(t, image.Pack(archive, filepath.Join(c.Binaries(), "workload"), workloadImage))
+	require.NoError(t, c.node.ImportImage(t.Context(), archive))
 }
 
 // builtImage is the archive of the image for this machine.
@@ -138,19 +143,31 @@ func (c *cluster) restartAPIServer(t *testing.T) {
 	require.NoError(t, c.StartAPIServer(t.Context()))
 }
 
-// TestMain lets all parts of TestCluster run at the same time: they mostly wait.
+// TestMain lets all parts of a group run at the same time: they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "20"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// TestCluster has one cluster for all faults. Those that affect one release run at the same time.
-func TestCluster(t *testing.T) {
-	c := start(t, controlplane.Options{})
+// TestNode has one node for all groups of tests.
+func TestNode(t *testing.T) {
+	c := startWithoutNode(t, controlplane.Options{})
+	p := c.newProducers(t) // It records how the node starts, too.
+	c.startNode(t)
+	t.Run("producers", p.run)
+	if !*record {
+		t.Run("rollouts", c.traceRollouts)
+		t.Run("releases", c.surviveFaults)
+	}
+}
+
+// surviveFaults has releases of the chart. Faults that affect one release happen at the same time.
+func (c *cluster) surviveFaults(t *testing.T) {
+	require.NoError(t, c.node.ImportImage(t.Context(), builtImage(t)))
 	single, replicas := c.newRelease(t, "single", withVolume), c.newRelease(t, "replicas", withReplicas)
 	ready := t.Run("one release", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T){
@@ -168,14 +185,15 @@ func TestCluster(t *testing.T) {
 	if !ready {
 		return
 	}
-	t.Run("kubelet is killed", func(t *testing.T) {
-		c.count(t, "kubelet killed", func(*traffic) { require.NoError(t, c.node.KillKubelet()) }, single, replicas)
-	})
-	t.Run("API server is killed", func(t *testing.T) {
-		c.count(t, "API server killed and restarted", func(*traffic) { c.restartAPIServer(t) }, single, replicas)
-	})
-	t.Run("node is drained", func(t *testing.T) {
-		c.count(t, "drain of the node: each pod evicted", func(*traffic) { c.drain(t, single, replicas) }, single, replicas)
-	})
+	for _, fault := range []struct {
+		name  string
+		cause func()
+	}{
+		{"kubelet killed", func() { require.NoError(t, c.node.KillKubelet()) }},
+		{"API server killed and restarted", func() { c.restartAPIServer(t) }},
+		{"drain of the node: each pod evicted", func() { c.drain(t, single, replicas) }},
+	} {
+		c.count(t, fault.name, func(*traffic) { fault.cause() }, single, replicas)
+	}
 	c.write(t, "cluster", c.environment(t))
 }

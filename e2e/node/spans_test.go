@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollouts
+package node
 
 import (
 	"context"
@@ -27,18 +27,18 @@ type trace struct {
 	spans []ptrace.Span
 }
 
-// backend has each span that the Collector delivered. What it acknowledges
+// traces has each span that the Collector delivered. What it acknowledges
 // survives the Collector, as with a real backend.
-type backend struct {
+type traces struct {
 	url string
 
 	mu    sync.Mutex // guards the following
 	spans map[pcommon.SpanID]ptrace.Span
 }
 
-func startBackend(t *testing.T) *backend {
+func startTraces(t *testing.T) *traces {
 	t.Helper()
-	b := &backend{spans: map[pcommon.SpanID]ptrace.Span{}}
+	b := &traces{spans: map[pcommon.SpanID]ptrace.Span{}}
 	sink, err := otlpsink.Start(otlpsink.Callbacks{Traces: b.add})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sink.Stop()) })
@@ -46,7 +46,7 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-func (b *backend) add(_ context.Context, traces ptrace.Traces) error {
+func (b *traces) add(_ context.Context, traces ptrace.Traces) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, rs := range traces.ResourceSpans().All() {
@@ -62,15 +62,15 @@ func (b *backend) add(_ context.Context, traces ptrace.Traces) error {
 }
 
 // all returns the spans by their ids.
-func (b *backend) all() map[pcommon.SpanID]ptrace.Span {
+func (b *traces) all() map[pcommon.SpanID]ptrace.Span {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.spans)
 }
 
-// rollouts returns the traces of a workload, such as deployment/shop, the first one first.
-func (c *cluster) rollouts(workload string) (traces []trace) {
-	spans := c.backend.all()
+// tracesOf returns the traces of a workload, such as deployment/shop, the first one first.
+func (c *rollouts) tracesOf(workload string) (found []trace) {
+	spans := c.traces.all()
 	for _, root := range spans {
 		if root.Name() != "rollout "+workload {
 			continue
@@ -81,19 +81,19 @@ func (c *cluster) rollouts(workload string) (traces []trace) {
 				one.spans = append(one.spans, span)
 			}
 		}
-		traces = append(traces, one)
+		found = append(found, one)
 	}
-	slices.SortFunc(traces, func(a, b trace) int { return int(a.root.StartTimestamp()) - int(b.root.StartTimestamp()) })
-	return traces
+	slices.SortFunc(found, func(a, b trace) int { return int(a.root.StartTimestamp()) - int(b.root.StartTimestamp()) })
+	return found
 }
 
 // await waits until the newest trace of a workload has an outcome, a number of pods, and spans with these
 // names.
-func (c *cluster) await(t *testing.T, workload string, traces int, outcome string, pods int, with ...string) trace {
+func (c *rollouts) await(t *testing.T, workload string, traces int, outcome string, pods int, with ...string) trace {
 	t.Helper()
 	var all []trace
 	ok := harness.Poll(waitTimeout, func() bool {
-		all = c.rollouts(workload)
+		all = c.tracesOf(workload)
 		if len(all) != traces {
 			return false
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollouts
+package node
 
 import (
 	"testing"
@@ -16,13 +16,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// deployment is rolled out, updated twice, updated to an image that does not exist, rolled back, and
+// rollOutDeployment is rolled out, updated twice, updated to an image that does not exist, rolled back, and
 // scaled up.
-func deployment(t *testing.T, c *cluster) {
+func rollOutDeployment(t *testing.T, c *rollouts) {
 	var replicaSets []string
 	for i, version := range []string{"1", "2", "3"} {
 		c.setVersion(t, version)
-		replicaSets = append(replicaSets, c.awaitRollout(t, "shop"))
+		replicaSets = append(replicaSets, c.awaitDeployment(t, "shop"))
 		tr := c.await(t, "deployment/shop", i+1, "complete", 3)
 		assert.Equal(t, "replicaset.apps/"+replicaSets[i], text(tr.root, "k8s.rollout.revision"))
 		for _, pod := range c.podsOf(t, "shop") {
@@ -41,28 +41,28 @@ func deployment(t *testing.T, c *cluster) {
 	// The third version never ended, so going back to it is no rollback in events: its ReplicaSet was
 	// not scaled up from zero. The second one was.
 	c.setVersion(t, "2")
-	assert.Equal(t, replicaSets[1], c.awaitRollout(t, "shop"), "the ReplicaSet is used again")
+	assert.Equal(t, replicaSets[1], c.awaitDeployment(t, "shop"), "the ReplicaSet is used again")
 	rollback := c.await(t, "deployment/shop", 5, "complete", 3)
 	assert.Equal(t, "replicaset.apps/"+replicaSets[1], text(rollback.root, "k8s.rollout.revision"))
 
 	// A process that is killed continues: a scale-up joins the trace of the rollback.
 	c.restartCollector()
 	c.patchDeployment(t, "shop", `{"spec":{"replicas":4}}`)
-	c.awaitRollout(t, "shop")
+	c.awaitDeployment(t, "shop")
 	scaled := c.await(t, "deployment/shop", 5, "complete", 4)
 	assert.Equal(t, rollback.root.TraceID(), scaled.root.TraceID())
 }
 
 // awaitStops waits until a trace of the Deployment shop has the ends of old pods.
-func (c *cluster) awaitStops(t *testing.T, number, pods int) {
+func (c *rollouts) awaitStops(t *testing.T, number, pods int) {
 	t.Helper()
 	require.True(t, harness.Poll(waitTimeout, func() bool {
-		return len(c.rollouts("deployment/shop")[number-1].named("stop ")) == pods
+		return len(c.tracesOf("deployment/shop")[number-1].named("stop ")) == pods
 	}), "the ends of %d pods in trace %d", pods, number)
 }
 
 // crashAndRecovery crashes until its argument changes.
-func crashAndRecovery(t *testing.T, c *cluster) {
+func crashAndRecovery(t *testing.T, c *rollouts) {
 	require.True(t, harness.Poll(waitTimeout, func() bool {
 		for _, pod := range c.podsOf(t, "recovering") {
 			for _, status := range pod.Status.ContainerStatuses {
@@ -71,7 +71,7 @@ func crashAndRecovery(t *testing.T, c *cluster) {
 		}
 		return false
 	}), "a crash")
-	_, err := c.CoreV1().ConfigMaps(namespace).Patch(t.Context(), "recovering", types.MergePatchType, []byte(`{"data":{"ARGUMENT":""}}`), metav1.PatchOptions{})
+	_, err := c.CoreV1().ConfigMaps(inRollouts).Patch(t.Context(), "recovering", types.MergePatchType, []byte(`{"data":{"ARGUMENT":""}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.True(t, harness.Poll(waitTimeout, func() bool {
 		running := c.podsOf(t, "recovering")[0].Status.ContainerStatuses[0].State.Running
@@ -92,9 +92,9 @@ func crashAndRecovery(t *testing.T, c *cluster) {
 }
 
 // lastTimes returns when a pod's Events of each reason last occurred, in seconds.
-func (c *cluster) lastTimes(t *testing.T, pod string) map[string]time.Time {
+func (c *rollouts) lastTimes(t *testing.T, pod string) map[string]time.Time {
 	t.Helper()
-	events, err := c.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+	events, err := c.CoreV1().Events(inRollouts).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
 	require.NoError(t, err)
 	last := map[string]time.Time{}
 	for _, event := range events.Items {
@@ -105,9 +105,9 @@ func (c *cluster) lastTimes(t *testing.T, pod string) map[string]time.Time {
 	return last
 }
 
-func statefulSet(t *testing.T, c *cluster) {
+func rollOutStatefulSet(t *testing.T, c *rollouts) {
 	c.await(t, "statefulset/db", 1, "complete", 2)
-	_, err := c.AppsV1().StatefulSets(namespace).Patch(t.Context(), "db", types.StrategicMergePatchType,
+	_, err := c.AppsV1().StatefulSets(inRollouts).Patch(t.Context(), "db", types.StrategicMergePatchType,
 		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"db","env":[{"name":"VERSION","value":"2"}]}]}}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	tr := c.await(t, "statefulset/db", 2, "complete", 2)
@@ -117,7 +117,7 @@ func statefulSet(t *testing.T, c *cluster) {
 	}
 }
 
-func daemonSet(t *testing.T, c *cluster) {
+func rollOutDaemonSet(t *testing.T, c *rollouts) {
 	tr := c.await(t, "daemonset/agent", 1, "complete", 1)
 	pods := c.podsOf(t, "agent")
 	require.Len(t, pods, 1)
@@ -125,9 +125,9 @@ func daemonSet(t *testing.T, c *cluster) {
 	assert.Equal(t, pods[0].Labels["controller-revision-hash"], text(tr.root, "k8s.rollout.revision"))
 }
 
-// customResource owns two Deployments that are updated at the same time. Each update is a trace of its
+// rollOutCustomResource owns two Deployments that are updated at the same time. Each update is a trace of its
 // own, with the ends of its own old pods.
-func customResource(t *testing.T, c *cluster) {
+func rollOutCustomResource(t *testing.T, c *rollouts) {
 	pods := map[string]int{"stall": 2, "cart": 1}
 	for name, count := range pods {
 		c.awaitRevision(t, name, count, 0)
@@ -138,17 +138,17 @@ func customResource(t *testing.T, c *cluster) {
 	for name, count := range pods {
 		c.awaitRevision(t, name, count, count)
 	}
-	assert.Len(t, c.rollouts("market/town"), 4)
+	assert.Len(t, c.tracesOf("market/town"), 4)
 }
 
 // awaitRevision waits for the trace of the present revision of a Deployment that the custom resource
 // owns, with a number of pods and of ends of old pods.
-func (c *cluster) awaitRevision(t *testing.T, name string, pods, stops int) {
+func (c *rollouts) awaitRevision(t *testing.T, name string, pods, stops int) {
 	t.Helper()
-	revision := "replicaset.apps/" + c.awaitRollout(t, name)
+	revision := "replicaset.apps/" + c.awaitDeployment(t, name)
 	var found trace
 	ok := harness.Poll(waitTimeout, func() bool {
-		for _, tr := range c.rollouts("market/town") {
+		for _, tr := range c.tracesOf("market/town") {
 			if text(tr.root, "k8s.rollout.revision") == revision {
 				found = tr
 			}
@@ -163,14 +163,14 @@ func (c *cluster) awaitRevision(t *testing.T, name string, pods, stops int) {
 	}
 }
 
-// cronJob has a trace for each Job.
-func cronJob(t *testing.T, c *cluster) {
+// runCronJob has a trace for each Job.
+func runCronJob(t *testing.T, c *rollouts) {
 	var all []trace
 	require.True(t, harness.Poll(waitTimeout, func() bool {
-		all = c.rollouts("cronjob/report")
+		all = c.tracesOf("cronjob/report")
 		return len(all) >= 2
 	}), "two Jobs")
-	list, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name"})
+	list, err := c.CoreV1().Pods(inRollouts).List(t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name"})
 	require.NoError(t, err)
 	for _, tr := range all {
 		require.Len(t, tr.named("pod "), 1)

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package service compares what records have of a service with what contrib's k8sattributes
-// processor adds to the telemetry of the same pods, in a real control plane.
-package service
+package node
 
 import (
 	"context"
 	"maps"
-	"os"
 	"strings"
 	"testing"
 
@@ -27,52 +24,52 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-const namespace = "shop"
+// inShop is the namespace of the workloads with services.
+const inShop = "shop"
 
-var kube *harness.Cluster
-
-func TestMain(m *testing.M) {
-	os.Exit(harness.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 1}, &kube))
-}
-
+// TestARecordHasTheServiceThatThePodHas compares what records have of a service with what contrib's
+// k8sattributes processor adds to the telemetry of the same pods. Simulated nodes are enough for it.
 func TestARecordHasTheServiceThatThePodHas(t *testing.T) {
-	_, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	kube, err := harness.StartCluster(t.Context(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 1})
 	require.NoError(t, err)
-	kube.Apply(t, "e2e/service/testdata/workloads.yaml")
+	t.Cleanup(func() { require.NoError(t, kube.Stop()) })
+	_, err = kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inShop}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	kube.Apply(t, "e2e/node/testdata/service/workloads.yaml")
 	backend := harness.NewBackend(t)
-	harness.Run(t, harness.Otelcol(t), harness.InRepository("e2e", "service", "testdata", "collector.yaml"),
+	harness.Run(t, harness.Otelcol(t), harness.InRepository("e2e", "node", "testdata", "service", "collector.yaml"),
 		"KUBECONFIG="+kube.Kubeconfig(), "BACKEND="+backend.URL)
-	processor, processed := startProcessor(t)
-	for _, of := range []string{"deployment", "replicaset", "statefulset", "daemonset", "job", "nothing", "labels", "annotations"} {
-		t.Run(of, func(t *testing.T) {
-			pod := runningPod(t, of)
+	processor, processed := startProcessor(t, kube.Kubeconfig())
+	for _, owner := range []string{"deployment", "replicaset", "statefulset", "daemonset", "job", "nothing", "labels", "annotations"} {
+		t.Run(owner, func(t *testing.T) {
+			pod := runningPod(t, kube, owner)
 			expected := attributesOf(t, processor, processed, pod)
 			require.NotEmpty(t, expected["service.name"])
-			assert.Equal(t, expected, joined(recordAbout(t, backend, pod).Resource))
+			assert.Equal(t, expected, joined(recordAbout(t, kube, backend, pod).Resource))
 		})
 	}
 }
 
 // runningPod returns a pod whose containers have started: the processor knows containers by their
 // status.
-func runningPod(t *testing.T, of string) (pod *corev1.Pod) {
+func runningPod(t *testing.T, kube *harness.Cluster, owner string) (pod *corev1.Pod) {
 	t.Helper()
 	harness.Eventually(t, func() bool {
-		pods, err := kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "of=" + of})
+		pods, err := kube.CoreV1().Pods(inShop).List(t.Context(), metav1.ListOptions{LabelSelector: "of=" + owner})
 		require.NoError(t, err)
 		if len(pods.Items) == 0 || len(pods.Items[0].Status.ContainerStatuses) == 0 {
 			return false
 		}
 		pod = &pods.Items[0]
 		return true
-	}, "a pod of %s", of)
+	}, "a pod of %s", owner)
 	return pod
 }
 
 // startProcessor starts the processor as users configure it, and returns what it passes on.
-func startProcessor(t *testing.T) (processor.Logs, *consumertest.LogsSink) {
+func startProcessor(t *testing.T, kubeconfig string) (processor.Logs, *consumertest.LogsSink) {
 	t.Helper()
-	t.Setenv("KUBECONFIG", kube.Kubeconfig())
+	t.Setenv("KUBECONFIG", kubeconfig)
 	factory := k8sattributesprocessor.NewFactory()
 	config := factory.CreateDefaultConfig()
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
@@ -116,12 +113,12 @@ func joined(attributes map[string]any) map[string]any {
 }
 
 // recordAbout returns the record of an event about the pod's container app.
-func recordAbout(t *testing.T, backend *harness.Backend, pod *corev1.Pod) harness.Record {
+func recordAbout(t *testing.T, kube *harness.Cluster, backend *harness.Backend, pod *corev1.Pod) harness.Record {
 	t.Helper()
-	_, err := kube.CoreV1().Events(namespace).Create(t.Context(), &corev1.Event{
+	_, err := kube.CoreV1().Events(inShop).Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: "about-" + pod.Name},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{app}",
+			APIVersion: "v1", Kind: "Pod", Namespace: inShop, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{app}",
 		},
 		Type: corev1.EventTypeNormal, Reason: "Compared", Count: 1, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(),
 	}, metav1.CreateOptions{})

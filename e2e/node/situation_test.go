@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package producers
+package node
 
 import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -52,17 +51,17 @@ func describe(event *corev1.Event) string {
 
 // running is a situation in a cluster.
 type running struct {
-	*cluster
+	*producers
 	situation
 	since int // the number of states before it
 }
 
-func (s situation) run(t *testing.T, c *cluster) {
-	r := &running{cluster: c, situation: s}
+func (s situation) run(t *testing.T, p *producers) {
+	r := &running{producers: p, situation: s}
 	if !s.atStart() {
-		r.since = c.recorder.now()
-		c.createNamespace(t, s.name)
-		c.applyManifest(t, s.name)
+		r.since = p.recorder.now()
+		p.newNamespace(t, s.name)
+		p.applyManifest(t, s.name)
 	}
 	if s.cause != nil {
 		s.cause(t, r)
@@ -81,9 +80,6 @@ func (s situation) run(t *testing.T, c *cluster) {
 
 // atStart reports whether the start of the cluster causes the events.
 func (s situation) atStart() bool { return s.name == nodeStart }
-
-// waitTimeout bounds how long a situation may take. It is long because machines may be slow.
-const waitTimeout = 5 * time.Minute
 
 // await waits for a wanted event and returns its states.
 func (r *running) await(t *testing.T, w want) (states []corev1.Event) {
@@ -104,7 +100,7 @@ func (r *running) assertEmitted(t *testing.T, event *corev1.Event) {
 	chain := r.recorder.chainOf(event)
 	require.NotEmpty(t, chain, "the object of %s", describe(event))
 	end := chain[len(chain)-1]
-	got := r.backend.Await(t, "log.record.uid", fmt.Sprintf("%s-%d", event.UID, account.Occurrences(event)))
+	got := r.emitted.Await(t, "log.record.uid", fmt.Sprintf("%s-%d", event.UID, account.Occurrences(event)))
 	if r.atStart() && got.Get("k8s.owner.resolution") == "not_found" {
 		assert.Equal(t, r.node.Name(), got.Get("k8s.node.name"))
 		return
