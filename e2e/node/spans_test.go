@@ -99,7 +99,9 @@ func (c *rollouts) await(t *testing.T, workload string, traces int, outcome stri
 		}
 		last := all[len(all)-1]
 		hasAll := !slices.ContainsFunc(with, func(name string) bool { return len(last.named(name)) == 0 })
-		return text(last.root, "k8s.rollout.outcome") == outcome && len(last.named("pod ")) == pods && hasAll
+		// The spans of a trace come in several requests.
+		hasStarts := outcome != "complete" || len(last.named("start ")) >= pods
+		return text(last.root, "k8s.rollout.outcome") == outcome && len(last.named("pod ")) == pods && hasAll && hasStarts
 	})
 	for _, one := range all {
 		t.Log(one)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples runs every recipe of examples/, with exactly its files, against a real control
-// plane; Loki and Prometheus of the recipe backends run in e2e/backends. Where a recipe is about
-// controllers that are not here, the test applies what they would make, and records the events that
-// they would.
-package examples
+// Package docs checks what the pages and recipes say: their configurations are valid, their commands
+// run, their names are those of the receiver, and what the page on migration promises of contrib's
+// k8s_events holds for the same events. It runs every recipe of examples/, with exactly its files,
+// against a real control plane. Where a recipe is about controllers that are not here, the test
+// applies what they would make, and records the events that they would.
+package docs
 
 import (
 	"os"
@@ -16,7 +17,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// kube is the cluster that all recipes share, each in a namespace of its own.
+// kube is the cluster that all tests share, each in a namespace of its own.
 var kube *harness.Cluster
 
 func TestMain(m *testing.M) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package documents
+package docs
 
 import (
 	"os"
@@ -188,12 +188,6 @@ func runBoth(t *testing.T, namespace string) (theirs, ours *harness.Backend) {
 // typed is an event of a type, of an object that is not there.
 func typed(eventType, namespace string) *corev1.Event {
 	return &corev1.Event{Type: eventType, Count: 1, InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "any", UID: "4"}}
-}
-
-func makeNamespace(t *testing.T, name string) {
-	t.Helper()
-	_, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	require.NoError(t, err)
 }
 
 func makeEvent(t *testing.T, namespace string, event *corev1.Event) *corev1.Event {

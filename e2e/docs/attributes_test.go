@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package examples
+package docs
 
 import (
 	"errors"
@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -87,49 +86,17 @@ func factsOf(record harness.Record) facts {
 	return withPrefix(record.Attributes, "pull.", "scheduling.", "probe.", "scaling.", "resize.")
 }
 
-// TestFacts: of the messages that the scheduler and the controllers of this version write.
+// TestFacts: of the messages of this version's controllers and scheduler, of kubelets, which this
+// control plane has not, and of other versions of Kubernetes.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("facts", "workloads.yaml"))
 	backend := harness.NewBackend(t)
 	run(t, "facts", "OTLP_ENDPOINT="+backend.URL)
-	ofShop := []any{"k8s.namespace.name", "facts", "k8s.deployment.name", "shop", "k8s.event.reason", "ScalingReplicaSet"}
-	replicaSet := factsOf(backend.Await(t, ofShop...))["scaling.replica_set"]
-	assert.Contains(t, replicaSet, "shop-")
-	scale(t, "facts", "shop", 3)
-	scale(t, "facts", "shop", 1)
-	harness.Eventually(t, func() bool { return len(backend.Records(ofShop...)) == 3 }, "all steps of scaling")
-	for i, step := range [][]int64{{0, 2}, {2, 3}, {3, 1}} {
-		want := facts{"scaling.replica_set": replicaSet, "scaling.from": step[0], "scaling.to": step[1]}
-		assert.Equal(t, want, factsOf(backend.Records(ofShop...)[i]))
-	}
-	for deployment, cause := range map[string]string{"huge": "Insufficient cpu", "stuck": "node(s) didn't match Pod's node affinity/selector"} {
-		record := backend.Await(t, "k8s.namespace.name", "facts", "k8s.deployment.name", deployment, "k8s.event.reason", "FailedScheduling")
-		assert.Equal(t, facts{"scheduling.nodes": int64(2), "scheduling.causes": []any{cause}}, factsOf(record), record.Log.Body().AsString())
-	}
-
-	terminal := runCommand(t, "facts")
-	harness.Eventually(t, func() bool { return len(terminal.Lines("scheduling.causes: Slice([\"Insufficient cpu\"])")) > 0 }, "a cause on the terminal")
-}
-
-// scale sets the replicas of a Deployment, and waits until its controller has seen this.
-func scale(t *testing.T, namespace, name string, replicas int) {
-	t.Helper()
-	patched, err := kube.AppsV1().Deployments(namespace).Patch(t.Context(), name, types.MergePatchType,
-		[]byte(`{"spec": {"replicas": `+string(rune('0'+replicas))+`}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
-	harness.Eventually(t, func() bool {
-		now, err := kube.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
-		return err == nil && now.Status.ObservedGeneration >= patched.Generation
-	}, "the Deployment controller")
-}
-
-// TestFactsOfRecordedMessages: of kubelets, which this control plane has not, and of other versions
-// of Kubernetes.
-func TestFactsOfRecordedMessages(t *testing.T) {
-	t.Parallel()
-	backend := harness.NewBackend(t)
-	run(t, "facts", "OTLP_ENDPOINT="+backend.URL)
+	huge := backend.Await(t, "k8s.namespace.name", "facts", "k8s.deployment.name", "huge", "k8s.event.reason", "FailedScheduling")
+	assert.Equal(t, facts{"scheduling.nodes": int64(2), "scheduling.causes": []any{"Insufficient cpu"}}, factsOf(huge))
+	shop := factsOf(backend.Await(t, "k8s.namespace.name", "facts", "k8s.deployment.name", "shop", "k8s.event.reason", "ScalingReplicaSet"))
+	assert.Contains(t, shop["scaling.replica_set"], "shop-")
 	for name, message := range recordedMessages {
 		recorded := createEvent(t, message.reason, message.text)
 		record := backend.Await(t, "k8s.event.uid", string(recorded.UID))
@@ -140,6 +107,9 @@ func TestFactsOfRecordedMessages(t *testing.T) {
 		record := backend.Await(t, "k8s.event.uid", string(recorded.UID))
 		assert.NotEmpty(t, factsOf(record), "testdata/producers: %s", event.Message)
 	}
+
+	terminal := runCommand(t, "facts")
+	harness.Eventually(t, func() bool { return len(terminal.Lines("scheduling.causes: Slice([\"Insufficient cpu\"])")) > 0 }, "a cause on the terminal")
 }
 
 func createEvent(t *testing.T, reason, message string) *corev1.Event {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package examples
+package docs
 
 // recordedMessage is a message with the facts in it.
 type recordedMessage struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package documents
+package docs
 
 import (
 	"go/ast"
@@ -98,7 +98,7 @@ func isComplaint(call *ast.CallExpr) bool {
 }
 
 // texts are what an expression in a function may come to: constants, what is put together of them,
-// local variables, parameters, and what a method returns.
+// local variables, and parameters.
 func (s source) texts(function *ast.FuncDecl, expression ast.Expr) (texts []string) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
@@ -116,11 +116,6 @@ func (s source) texts(function *ast.FuncDecl, expression ast.Expr) (texts []stri
 			return s.argumentsOf(function.Name.Name, position)
 		}
 		return s.assignedTo(function, e.Name)
-	case *ast.CallExpr:
-		if method, ok := e.Fun.(*ast.SelectorExpr); ok {
-			return s.returnedBy(method.Sel.Name)
-		}
-		return nil
 	default:
 		return nil
 	}
@@ -169,22 +164,6 @@ func (s source) assignedTo(function *ast.FuncDecl, name string) (texts []string)
 		}
 		return true
 	})
-	return texts
-}
-
-// returnedBy are what the methods with a name may return.
-func (s source) returnedBy(name string) (texts []string) {
-	for _, function := range s.functions {
-		if function.Name.Name != name || function.Recv == nil || function.Body == nil {
-			continue
-		}
-		ast.Inspect(function.Body, func(node ast.Node) bool {
-			if result, ok := node.(*ast.ReturnStmt); ok && len(result.Results) == 1 {
-				texts = append(texts, s.texts(function, result.Results[0])...)
-			}
-			return true
-		})
-	}
 	return texts
 }
 
