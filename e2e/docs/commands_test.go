@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -102,54 +101,4 @@ func readmes(t *testing.T) []string {
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
 	return append(paths, harness.InRepository("examples", "README.md"))
-}
-
-var (
-	pathInExamples = regexp.MustCompile(`examples/[\w./-]+\.(?:yaml|sh)`)
-	variable       = regexp.MustCompile(`\$\{env:(\w+)`)
-)
-
-// TestREADMEsNameWhatThereIs: the files that READMEs name exist, and READMEs name the variables of
-// the configurations.
-func TestREADMEsNameWhatThereIs(t *testing.T) {
-	t.Parallel()
-	list := harness.Read(t, "examples", "README.md")
-	for _, readme := range readmes(t) {
-		text, err := os.ReadFile(readme)
-		require.NoError(t, err)
-		for _, path := range pathInExamples.FindAllString(string(text), -1) {
-			assert.True(t, exists(path), "%s names %s", readme, path)
-		}
-		configs, err := filepath.Glob(filepath.Join(filepath.Dir(readme), "*.yaml"))
-		require.NoError(t, err)
-		for _, path := range configs {
-			config, err := os.ReadFile(path)
-			require.NoError(t, err)
-			for _, name := range variable.FindAllStringSubmatch(string(config), -1) {
-				assert.Contains(t, string(text)+list, name[1], path)
-			}
-		}
-	}
-}
-
-func TestEveryRecipeIsListedAndNamesItsFiles(t *testing.T) {
-	t.Parallel()
-	recipes, err := os.ReadDir(harness.InRepository("examples"))
-	require.NoError(t, err)
-	list := harness.Read(t, "examples", "README.md")
-	for _, recipe := range recipes {
-		if !recipe.IsDir() {
-			assert.Contains(t, list, recipe.Name())
-			continue
-		}
-		assert.Contains(t, list, "["+recipe.Name()+"]("+recipe.Name()+")")
-		readme := harness.Read(t, "examples", recipe.Name(), "README.md")
-		files, err := os.ReadDir(harness.InRepository("examples", recipe.Name()))
-		require.NoError(t, err)
-		for _, f := range files {
-			if f.Name() != "README.md" {
-				assert.Contains(t, readme, f.Name(), "the README of %s", recipe.Name())
-			}
-		}
-	}
 }

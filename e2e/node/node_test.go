@@ -171,10 +171,9 @@ func (c *cluster) surviveFaults(t *testing.T) {
 	single, replicas := c.newRelease(t, "single", withVolume), c.newRelease(t, "replicas", withReplicas)
 	ready := t.Run("one release", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T){
-			"the trial":                     c.trial,
-			"one replica with a volume":     single.livesWithAVolume,
-			"two replicas":                  replicas.takeTurns,
-			"a component that leaks memory": c.outOfMemory,
+			"the trial":                 c.trial,
+			"one replica with a volume": single.livesWithAVolume,
+			"two replicas":              replicas.takeTurns,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

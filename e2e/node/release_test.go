@@ -43,9 +43,6 @@ type release struct {
 	counted map[string][]account.Record // what records has returned, by namespace
 }
 
-// storms is the prefix of namespaces that only the release of their own test watches.
-const storms = "storm-"
-
 // newRelease prepares a release, whose namespace enforces Pod Security `restricted`.
 func (c *cluster) newRelease(t *testing.T, name string, mode func(*cluster, *testing.T, string) values) *release {
 	t.Helper()
@@ -53,11 +50,7 @@ func (c *cluster) newRelease(t *testing.T, name string, mode func(*cluster, *tes
 	r := &release{cluster: c, name: name, values: mode(c, t, name), counted: map[string][]account.Record{}}
 	r.values["fullnameOverride"], r.values["clusterName"] = name, name
 	r.values["otlp"] = values{"endpoint": c.endpoint, "signals": []string{"logs", "metrics"}}
-	if r.values["config"] == nil {
-		r.values["config"] = values{"receivers": values{"kube_events": values{
-			"exclude_namespaces": []string{storms + "*"}, "collection_interval": "2s",
-		}}}
-	}
+	r.values["config"] = values{"receivers": values{"kube_events": values{"collection_interval": "2s"}}}
 	return r
 }
 
@@ -150,7 +143,7 @@ func (c *cluster) kill(t *testing.T, pod *corev1.Pod) {
 }
 
 // records are those that the release has delivered of the events in a namespace. It reads each of
-// them once, because storms are large.
+// them once.
 func (r *release) records(namespace string) []account.Record {
 	all := r.backend.Records("k8s.cluster.name", r.name, "k8s.namespace.name", namespace)
 	for _, record := range all[len(r.counted[namespace]):] {

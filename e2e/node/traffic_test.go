@@ -4,7 +4,6 @@ package node
 
 import (
 	"context"
-	"maps"
 	"testing"
 	"time"
 
@@ -26,9 +25,7 @@ type traffic struct {
 
 	namespace string
 	load      *load.Load
-	releases  []*release       // that deliver the events
-	more      map[string]int64 // occurrences of events elsewhere, by the event's name
-	elsewhere string           // the namespace of these events
+	releases  []*release // that deliver the events
 }
 
 // count makes a fault happen while there is traffic, before and after it, and counts what each
@@ -87,11 +84,8 @@ func (f *traffic) conclude(t *testing.T, fault string) {
 		result := row{fault: fault, release: r}
 		poll(90*time.Second, func() bool {
 			records := r.records(f.namespace)
-			if f.elsewhere != "" {
-				records = append(records, r.records(f.elsewhere)...)
-			}
 			result.Outcome = account.Judge(f.truth(t), records)
-			result.metric, result.counted = r.metric(f.namespace)+r.metric(f.elsewhere), 0
+			result.metric, result.counted = r.metric(f.namespace), 0
 			for _, record := range records {
 				result.counted += record.Occurrences
 			}
@@ -122,7 +116,6 @@ func (f *traffic) truth(t *testing.T) map[string]int64 {
 	for name, made := range f.load.Truth() {
 		require.Equal(t, made, truth[name], "of the event %s, which the API server has", name)
 	}
-	maps.Copy(truth, f.more)
 	return truth
 }
 
