@@ -51,7 +51,7 @@ NODE_BINARIES := $(addprefix build/controlplane/,containerd containerd-shim-runc
 # The image of this machine, which the tests run on a real node.
 NODE_IMAGE    := build/image/otelcol-kubeevents-linux-$(shell go env GOHOSTARCH).tar
 endif
-BACKENDS     := $(addprefix build/backends/,loki prometheus promtool jaeger)
+BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
 # The control planes of older Kubernetes minors, the oldest first. tools/pin-kubernetes pins one.
 # That of the newest one with kine instead of etcd has the name kine.
@@ -94,7 +94,7 @@ build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/ot
 controlplane: $(CONTROLPLANE) $(NODE_BINARIES) ## Build etcd, Kubernetes, kwok and containerd for the demo and the tests: build/controlplane
 
 .PHONY: backends
-backends: $(BACKENDS) ## Build Loki, Prometheus, promtool and Jaeger for the tests: build/backends
+backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: build/backends
 
 .PHONY: run
 # The addresses of the Collector: the page of events, the metric, and its own metrics.
@@ -519,12 +519,6 @@ build/%plane/node build/%plane/workload: controlplane/go.mod controlplane/go.sum
 build/backends/loki: tools/backends/go.mod tools/backends/go.sum
 	@echo "building Loki (the first time takes a few minutes) ..."
 	@cd tools/backends && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
-
-# Its pages are no part of the module: it serves the query API, and a page without content.
-build/backends/jaeger: tools/jaeger/go.mod tools/jaeger/go.sum
-	@echo "building Jaeger (the first time takes a few minutes) ..."
-	@mkdir -p $(@D)
-	@cd tools/jaeger && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/jaegertracing/jaeger/cmd/jaeger
 
 # Without service discovery for clouds, which is most of the code of Prometheus.
 build/%ends/prometheus build/%ends/promtool: tools/backends/go.mod tools/backends/go.sum

@@ -157,6 +157,7 @@ func TestCluster(t *testing.T) {
 			"the trial":                     c.trial,
 			"one replica with a volume":     single.livesWithAVolume,
 			"two replicas":                  replicas.takeTurns,
+			"the namespaces of a tenant":    c.tenant,
 			"a component that leaks memory": c.outOfMemory,
 		} {
 			t.Run(name, func(t *testing.T) {
