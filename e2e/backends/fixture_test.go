@@ -25,6 +25,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
+// clusterName is the option cluster_name. The dot has a meaning in a regular expression.
+const clusterName = "named.cluster"
+
 // fixture is a cluster with the demo on it, a Collector that watches it, and the backends that the
 // Collector feeds.
 type fixture struct {
@@ -130,13 +133,10 @@ func (f *fixture) startCluster(ctx context.Context) (err error) {
 // machine that is busy.
 func (f *fixture) startCollector(metrics, own string) error {
 	f.metrics = metrics
-	return f.keep(f.startOtelcol(own, f.collectorConfig(metrics), "yaml:receivers::kube_events::collection_interval: 3s"))
-}
-
-// collectorConfig is that of docs/queries.md, which serves the metric at an address.
-func (f *fixture) collectorConfig(metrics string) string {
-	return strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
+	config := strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
 		Replace(f.page.collector)
+	return f.keep(f.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 3s",
+		"yaml:receivers::kube_events::cluster_name: "+clusterName))
 }
 
 // startTroubledCollector starts one whose exporter fails, and that may not watch events with another

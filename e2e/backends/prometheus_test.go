@@ -12,7 +12,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
@@ -40,6 +43,16 @@ func startPrometheus(directory, config string, flags ...string) (*prometheus, er
 	p, err := start("", nil, backend("prometheus"), append(flags, "--config.file="+path, "--storage.tsdb.path="+filepath.Join(directory, "data"),
 		"--web.listen-address="+addresses[0], "--web.enable-otlp-receiver", "--log.level=warn")...)
 	return &prometheus{p, "http://" + addresses[0]}, err
+}
+
+// newPrometheus starts one that ends with the test, and waits until it is ready.
+func newPrometheus(t *testing.T, directory, config string, flags ...string) *prometheus {
+	t.Helper()
+	p, err := startPrometheus(directory, config, flags...)
+	require.NoError(t, err)
+	t.Cleanup(p.stop)
+	require.NoError(t, p.await(p.ready))
+	return p
 }
 
 // ready returns an error until Prometheus accepts and returns metrics.

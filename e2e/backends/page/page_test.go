@@ -74,7 +74,6 @@ func TestTheDemoInABrowser(t *testing.T) {
 	testTimes(t, b, url)
 	testModes(t, b, url)
 	testWithoutScripts(t, b, url)
-	testPrefixes(t, b, addresses[0])
 	b.open(t, url)
 	testAttention(t, b)
 	assert.Empty(t, b.complained())
