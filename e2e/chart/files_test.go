@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deploy
+package chart
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +17,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
-
-// entrypoint is the program of the image.
-const entrypoint = "otelcol-kubeevents"
 
 // readManifests reads what kubectl apply -f would apply.
 func readManifests(t *testing.T, path string) manifests {
@@ -74,7 +67,7 @@ func TestTheOperatorsCollectorIsThatOfTheChart(t *testing.T) {
 
 func isThatOfTheChart(t *testing.T, file string, values ...string) {
 	t.Helper()
-	spec, all := readOperatorSpec(t, file), chart(t, "kube-events", "http://otel-gateway.observability:4318", values...)
+	spec, all := readOperatorSpec(t, file), install(t, "kube-events", append(values, "otlp.endpoint=http://otel-gateway.observability:4318")...)
 	deployment := only[appsv1.Deployment](t, all, "Deployment")
 	pod := deployment.Spec.Template.Spec
 	c := pod.Containers[0]
@@ -105,7 +98,7 @@ func isThatOfTheChart(t *testing.T, file string, values ...string) {
 	actual, err := json.Marshal(spec.Config)
 	require.NoError(t, err)
 	assert.JSONEq(t, strings.Replace(string(config), `"host":""`, `"host":"0.0.0.0"`, 1), string(actual))
-	isAccepted(t, spec.Config, spec.Env)
+	validate(t, spec.Config, spec.Env, "--config", configFile)
 	for _, kind := range []string{"Role", "RoleBinding"} {
 		for i, object := range all.of(kind) {
 			object.SetLabels(nil)
@@ -114,48 +107,6 @@ func isThatOfTheChart(t *testing.T, file string, values ...string) {
 	}
 	if budgets := all.of("PodDisruptionBudget"); len(budgets) > 0 {
 		assert.Equal(t, decoded[policyv1.PodDisruptionBudget](t, budgets[0].Object).Spec.MaxUnavailable, spec.PodDisruptionBudget.MaxUnavailable)
-	}
-}
-
-// isAccepted asks the Collector whether it would start with a configuration.
-func isAccepted(t *testing.T, config map[string]any, environment []corev1.EnvVar) {
-	t.Helper()
-	if storage, found := config["extensions"].(map[string]any)["file_storage"]; found {
-		storage.(map[string]any)["directory"] = t.TempDir() // It has to exist.
-	}
-	text, err := json.Marshal(config)
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	require.NoError(t, os.WriteFile(file, text, 0o600))
-	harness.Validate(t, environment, "--config", file)
-}
-
-// dryRun is what make would run.
-func dryRun(t *testing.T, arguments ...string) string {
-	t.Helper()
-	command := exec.Command("make", append([]string{"--dry-run"}, arguments...)...)
-	command.Dir = harness.InRepository()
-	for _, variable := range os.Environ() {
-		// Of the make that runs this test.
-		if !strings.HasPrefix(variable, "MAKE") && !strings.HasPrefix(variable, "MFLAGS") {
-			command.Env = append(command.Env, variable)
-		}
-	}
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	output, err := command.Output()
-	require.NoError(t, err, "%s", stderr.String())
-	return string(output)
-}
-
-func TestTheDistributionIsForAllPlatforms(t *testing.T) {
-	t.Parallel()
-	script := dryRun(t, "--always-make", "dist")
-	for platform, name := range map[string]string{
-		"GOOS=linux GOARCH=amd64": "linux_amd64", "GOOS=linux GOARCH=arm64": "linux_arm64",
-		"GOOS=darwin GOARCH=arm64": "darwin_arm64", "GOOS=windows GOARCH=amd64": "windows_amd64.exe",
-	} {
-		assert.Regexp(t, platform+` \\\n\s+GOGC=\d+ \S+/tools/gobuild "[^"]+" ../../build/dist/otelcol-kubeevents_[0-9.]+_`+name+` -ldflags "-s -w" \.`, script)
 	}
 }
 

@@ -74,7 +74,6 @@ func TestTheDemoInABrowser(t *testing.T) {
 	testTimes(t, b, url)
 	testModes(t, b, url)
 	testWithoutScripts(t, b, url)
-	testPrefixes(t, b, addresses[0])
 	b.open(t, url)
 	testAttention(t, b)
 	assert.Empty(t, b.complained())
@@ -88,7 +87,7 @@ func TestTheDemoInABrowser(t *testing.T) {
 // failImage rolls out an image that does not exist. The nodes are simulated, so the test writes the kubelet's Events.
 func failImage(t *testing.T) {
 	t.Helper()
-	kube.Apply(t, "e2e/page/testdata/checkout.yaml")
+	kube.Apply(t, "e2e/backends/page/testdata/checkout.yaml")
 	events := kube.Recorder(t, "kubelet")
 	event := func(pod *corev1.Pod, kind, reason, message string) {
 		events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{app}"}, kind, reason, message)

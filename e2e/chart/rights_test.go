@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deploy
+package chart
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
@@ -59,12 +58,12 @@ func TestTheRulesAreDocumented(t *testing.T) {
 	t.Parallel()
 	rules := harness.DocumentedRules(t, "The whole cluster")
 	for _, mode := range []string{"single", "ha", "stateless"} {
-		assert.Equal(t, rules, chart(t, "kube-events", "http://gateway:4318", "mode="+mode).role(t, "kube-events").Rules)
+		assert.Equal(t, rules, install(t, "kube-events", endpoint, "mode="+mode).role(t, "kube-events").Rules)
 	}
 	for _, file := range []string{"collector.yaml", "ha.yaml"} {
 		assert.Equal(t, rules, readManifests(t, "operator/"+file).role(t, "kube-events").Rules)
 	}
-	namespaced := chart(t, "shop", "http://gateway:4318", "mode=stateless", "namespaces={shop,shop-data}")
+	namespaced := install(t, "shop", endpoint, "mode=stateless", "namespaces={shop,shop-data}")
 	assert.Empty(t, namespaced.of("ClusterRole"))
 	assert.Empty(t, namespaced.of("ClusterRoleBinding"))
 	roles := namespaced.of("Role")
@@ -103,21 +102,20 @@ func TestTheClusterHasEveryKindOfTheRules(t *testing.T) {
 // that Crossplane has for what it creates.
 func TestClusterRolesWithTheLabelExtendThePermissions(t *testing.T) {
 	t.Parallel()
-	namespace := kube.newNamespace(t, "extended")
+	namespace := newNamespace(t, "extended", nil)
 	all := manifests(harness.Chart(t, "extended", namespace, "--set", "serviceAccount.name=kube-events", "--set", "otlp.endpoint=http://gateway:4318",
 		"--set", "rbac.integrations={argo-cd,argo-rollouts,cert-manager,cloudnative-pg,crossplane,eck,flux,keda,knative,kubevirt,openshift,opentelemetry-operator,prometheus-operator,strimzi,tekton}",
 		"--set", "rbac.extraRules[0].apiGroups={carto.run}", "--set", "rbac.extraRules[0].resources={workloads}"))
 	roles := all.of("ClusterRole")
 	for _, object := range append(roles, all.of("ClusterRoleBinding")...) {
 		kube.ApplyObject(t, object)
-		t.Cleanup(func() { kube.delete(t, object) })
 	}
 	a := account{namespace}
-	a.eventually(t, true, right{"watch", "", "events", "", ""})
+	a.eventually(t, true, right{"watch", "", "events", "", ""}, namespace)
 	for _, object := range roles {
 		for _, rule := range decoded[rbacv1.ClusterRole](t, object.Object).Rules {
 			for _, resource := range rule.Resources {
-				a.eventually(t, true, right{"list", rule.APIGroups[0], resource, "", ""})
+				a.eventually(t, true, right{"list", rule.APIGroups[0], resource, "", ""}, namespace)
 			}
 		}
 	}
@@ -127,10 +125,10 @@ func TestClusterRolesWithTheLabelExtendThePermissions(t *testing.T) {
 	deliverables, widgets := right{"list", "carto.run", "deliverables", "", ""}, right{"get", "example.org", "widgets", "", ""}
 	require.False(t, a.may(t, namespace, deliverables))
 	require.False(t, a.may(t, namespace, widgets))
-	removeRole := kube.newRole(t, label, deliverables)
-	kube.newRole(t, "rbac.crossplane.io/aggregate-to-view", widgets)
-	a.eventually(t, true, deliverables)
-	a.eventually(t, true, widgets)
+	removeRole := newRole(t, label, deliverables)
+	newRole(t, "rbac.crossplane.io/aggregate-to-view", widgets)
+	a.eventually(t, true, deliverables, namespace)
+	a.eventually(t, true, widgets, namespace)
 
 	// An upgrade of the release keeps what others have added.
 	for _, object := range roles {
@@ -140,35 +138,49 @@ func TestClusterRolesWithTheLabelExtendThePermissions(t *testing.T) {
 	}
 	assert.True(t, a.may(t, namespace, deliverables))
 	removeRole()
-	a.eventually(t, false, deliverables)
+	a.eventually(t, false, deliverables, namespace)
 	a.hasNoMore(t, namespace)
 }
 
 // newRole makes a ClusterRole with a label that permits one thing. remove removes it; otherwise, the
 // end of the test does.
-func (c *cluster) newRole(t *testing.T, label string, r right) (remove func()) {
+func newRole(t *testing.T, label string, r right) (remove func()) {
 	t.Helper()
-	role, err := c.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+	role, err := kube.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "extension-", Labels: map[string]string{label: "true"}},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{r.group}, Resources: []string{r.resource}, Verbs: []string{r.verb}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	remove = func() { _ = c.RbacV1().ClusterRoles().Delete(context.Background(), role.Name, metav1.DeleteOptions{}) }
+	remove = func() {
+		_ = kube.RbacV1().ClusterRoles().Delete(context.Background(), role.Name, metav1.DeleteOptions{})
+	}
 	t.Cleanup(remove)
 	return remove
 }
 
-// delete deletes an object of RBAC that has no namespace.
-func (c *cluster) delete(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	var err error
-	switch object.GetKind() {
-	case "ClusterRole":
-		err = c.RbacV1().ClusterRoles().Delete(context.Background(), object.GetName(), metav1.DeleteOptions{})
-	case "ClusterRoleBinding":
-		err = c.RbacV1().ClusterRoleBindings().Delete(context.Background(), object.GetName(), metav1.DeleteOptions{})
+// TestAReleaseMayDoNoMore than it needs, in each mode. With namespaces, it may do nothing elsewhere.
+func TestAReleaseMayDoNoMore(t *testing.T) {
+	t.Parallel()
+	watched, elsewhere := newNamespace(t, "watched", nil), newNamespace(t, "elsewhere", nil)
+	releases := map[string]manifests{"kube-events": readManifests(t, "manifests/trial.yaml")}
+	for name, values := range map[string]string{"single": "mode=single", "replicas": "replicas=2", "stateless": "mode=stateless", "tenant": "namespaces={watched,tenant}"} {
+		releases[name] = harness.Chart(t, name, newNamespace(t, name, nil), "--set", endpoint, "--set", "serviceAccount.name=kube-events", "--set", values)
 	}
-	assert.NoError(t, err)
+	for namespace, all := range releases {
+		for _, object := range all {
+			if object.GetKind() == "Namespace" || strings.HasPrefix(object.GetAPIVersion(), rbacv1.GroupName) {
+				kube.ApplyObject(t, object)
+			}
+		}
+		a := account{namespace}
+		a.eventually(t, true, right{"watch", "", "events", "", ""}, watched)
+		a.hasNoMore(t, watched)
+		elects := right{"create", "coordination.k8s.io", "leases", "", ""}
+		assert.Equal(t, namespace == "replicas" || namespace == "tenant", a.may(t, namespace, elects), namespace)
+		if namespace == "tenant" {
+			a.isConfined(t, elsewhere)
+		}
+	}
 }
 
 // right is what a request needs: verb, resource with its group and subresource, and a name if it is
@@ -211,9 +223,9 @@ func (a account) may(t *testing.T, namespace string, r right) bool {
 }
 
 // eventually waits until the account may do something, or may no longer.
-func (a account) eventually(t *testing.T, may bool, r right) {
+func (a account) eventually(t *testing.T, may bool, r right, namespace string) {
 	t.Helper()
-	harness.Eventually(t, func() bool { return a.may(t, a.namespace, r) == may }, "%s: %v", r, may)
+	harness.Eventually(t, func() bool { return a.may(t, namespace, r) == may }, "%s: %v", r, may)
 }
 
 // hasNoMore checks that the account may watch events of a namespace, and may do nothing that it
@@ -221,9 +233,9 @@ func (a account) eventually(t *testing.T, may bool, r right) {
 func (a account) hasNoMore(t *testing.T, namespace string) {
 	t.Helper()
 	assert.True(t, a.may(t, namespace, right{"watch", "", "events", "", ""}))
-	for _, of := range []string{namespace, a.namespace} {
+	for _, place := range []string{namespace, a.namespace} {
 		for _, r := range needless {
-			assert.False(t, a.may(t, of, r), "%s in %s", r, of)
+			assert.False(t, a.may(t, place, r), "%s in %s", r, place)
 		}
 	}
 }

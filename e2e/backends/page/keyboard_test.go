@@ -81,13 +81,8 @@ func testKeyboard(t *testing.T, b *browser, url string) {
 		assert.True(t, value[bool](t, b, pod+`.open`), "it is open after an update")
 		assert.Contains(t, value[focused](t, b, describeFocused).Name, "pod checkout-")
 	})
-	t.Run("chooses a namespace", func(t *testing.T) {
-		b.open(t, url)
-		b.tabTo(t, "namespace")
-		b.press(t, "shop")
-		b.await(t, `location.search === "?namespace=shop" && document.getElementById("state").value === "live"`)
-	})
 	t.Run("hears what everything is", func(t *testing.T) {
+		b.open(t, url)
 		heard := b.heard(t)
 		for _, landmark := range []string{"banner", "search", "main"} {
 			assert.Len(t, heard[landmark], 1, landmark)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deploy
+package chart
 
 import (
-	"path/filepath"
+	"flag"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,40 +16,43 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// renderings are the plain manifests, and what the chart gives with the options in e2e/chart.
-func renderings(t *testing.T) map[string]manifests {
-	t.Helper()
-	all := map[string]manifests{}
-	for _, pattern := range []string{
-		harness.InRepository("deploy", "manifests", "*.yaml"),
-		harness.InRepository("e2e", "chart", "testdata", "*.yaml"),
-	} {
-		paths, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		for _, path := range paths {
-			if !strings.HasSuffix(path, ".values.yaml") {
-				file, err := filepath.Rel(harness.InRepository(), path)
-				require.NoError(t, err)
-				all[filepath.Base(path)] = harness.Objects(t, harness.Read(t, file))
-			}
-		}
+// kube is the control plane that all tests share. Its controllers aggregate ClusterRoles, and remove what a
+// release had.
+var kube *harness.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if missing := harness.Missing(harness.OtelcolPath(), harness.HelmPath()); missing != nil && os.Getenv("CI") == "" {
+		fmt.Fprintln(os.Stderr, "skipped: make controlplane build manifests builds what is missing:", missing)
+		return
 	}
-	require.Greater(t, len(all), 6)
-	return all
+	os.Exit(harness.RunAll(m, controlplane.Options{ControllerManager: true}, &kube))
+}
+
+// newNamespace makes a namespace.
+func newNamespace(t *testing.T, name string, labels map[string]string) string {
+	t.Helper()
+	_, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return name
 }
 
 // TestTheAPIServerAcceptsEveryManifest: no field is unknown, and no value is invalid. The cluster
 // has no objects of the Prometheus Operator.
 func TestTheAPIServerAcceptsEveryManifest(t *testing.T) {
 	t.Parallel()
-	namespace := kube.newNamespace(t, "accepted")
-	for name, all := range renderings(t) {
+	namespace := newNamespace(t, "accepted", nil)
+	for name, all := range rendered(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, object := range all.but("PodMonitor", "PrometheusRule", "ServiceMonitor") {
+			for _, object := range all {
+				if strings.HasPrefix(object.GetAPIVersion(), "monitoring.coreos.com/") {
+					continue
+				}
 				if object.GetNamespace() != "" {
 					object.SetNamespace(namespace)
 				}
@@ -60,10 +65,7 @@ func TestTheAPIServerAcceptsEveryManifest(t *testing.T) {
 // TestPodSecurityRestrictedAdmitsThePods of every manifest.
 func TestPodSecurityRestrictedAdmitsThePods(t *testing.T) {
 	t.Parallel()
-	namespace := kube.newNamespace(t, "restricted")
-	_, err := kube.CoreV1().Namespaces().Patch(t.Context(), namespace, "application/merge-patch+json",
-		[]byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
+	namespace := newNamespace(t, "restricted", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	create := func(t *testing.T, template corev1.PodTemplateSpec) error {
 		template.Spec.ServiceAccountName = "default" // The chart's would have to exist.
 		pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -77,7 +79,7 @@ func TestPodSecurityRestrictedAdmitsThePods(t *testing.T) {
 	}, "the default service account")
 
 	checked := 0
-	for name, all := range renderings(t) {
+	for name, all := range rendered(t) {
 		templates := map[string]corev1.PodTemplateSpec{}
 		for _, object := range all.of("Deployment") {
 			templates[name] = decoded[appsv1.Deployment](t, object.Object).Spec.Template
@@ -101,8 +103,7 @@ func TestPodSecurityRestrictedAdmitsThePods(t *testing.T) {
 // the same name uses it again.
 func TestHelm(t *testing.T) {
 	t.Parallel()
-	namespace := kube.newNamespace(t, "released")
-	kube.newVolume(t) // Its claim would else take the volume of another test.
+	namespace := newNamespace(t, "released", nil)
 	chart, endpoint := harness.InRepository("deploy", "chart"), "otlp.endpoint=http://gateway:4318"
 	release := func(arguments ...string) {
 		t.Helper()
