@@ -21,7 +21,7 @@ import (
 // next to it. For registries, it writes the image of all platforms to the directory oci: an OCI image
 // layout.
 func writeAll(directory string, tag name.Tag, images []image, annotations map[string]string, stdout io.Writer) error {
-	if err := os.MkdirAll(directory, 0o750); err != nil {
+	if err := os.MkdirAll(directory, 0o750); err != nil { //nolint:gosec // the caller chooses the directory
 		return err
 	}
 	for _, i := range images {
@@ -37,7 +37,7 @@ func writeAll(directory string, tag name.Tag, images []image, annotations map[st
 		}
 	}
 	all := filepath.Join(directory, "oci")
-	if err := os.RemoveAll(all); err != nil {
+	if err := os.RemoveAll(all); err != nil { //nolint:gosec // the caller chooses the directory
 		return err
 	}
 	index := indexOf(images, annotations)
