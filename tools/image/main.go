@@ -20,7 +20,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -101,14 +100,19 @@ func (r release) writeBills(programs []string) error {
 
 // read reads the files of the sources that the image has.
 func (r *release) read(repository string) error {
-	version, err := os.ReadFile(filepath.Join(repository, "VERSION"))
+	sources, err := os.OpenRoot(repository)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sources.Close() }()
+	version, err := sources.ReadFile("VERSION")
 	if err != nil {
 		return err
 	}
 	r.version = strings.TrimSpace(string(version))
-	if r.license, err = os.ReadFile(filepath.Join(repository, "LICENSE")); err != nil {
+	if r.license, err = sources.ReadFile("LICENSE"); err != nil {
 		return err
 	}
-	r.config, err = os.ReadFile(filepath.Join(repository, "tools", "image", "config.yaml"))
+	r.config, err = sources.ReadFile("tools/image/config.yaml")
 	return err
 }
