@@ -45,7 +45,7 @@ type selection struct {
 
 // card is a problem with the filter that its links keep.
 type card struct {
-	problem
+	incident.Problem
 	Filter filter
 	Chain  []incident.Object // from the workload down to the object of its message
 	Until  time.Time         // of the answer
@@ -53,28 +53,30 @@ type card struct {
 
 // linked is a cause with the address of its records.
 type linked struct {
-	*cause
+	*incident.Cause
 	Address string
 }
 
 // Link returns a cause with the address of the workload, node or other object that changed.
-func (c card) Link(before *cause) linked { return linked{before, c.Filter.To(before.Workload.ID)} }
+func (c card) Link(before *incident.Cause) linked {
+	return linked{before, c.Filter.To(before.Key.ID())}
+}
 
 // Others returns how many pods have the problem, in addition to that of the message.
 func (c card) Others() int { return len(c.Pods) - 1 }
 
 // summaryRow is a workload without a problem.
 type summaryRow struct {
-	summary
+	incident.Summary
 	Filter filter
 	Newest []event
 }
 
 // workloadPage is what only the page of a single workload has.
 type workloadPage struct {
-	Workload workload
+	Key      incident.Key
 	Filter   filter
-	Changes  []change
+	Changes  []incident.Change
 	Rollouts []bar
 	Tree     *branch
 	Events   []event
@@ -87,7 +89,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"moment":  timeIn,
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
 	"between": func(from, until time.Time) string { return duration(until.Sub(from)) },
-	"before":  func(c linked) string { return before(c.SecondsBefore) },
+	"before":  func(c linked) string { return before(time.Duration(c.Before)) },
 	"short":   short,
 	"offered": func() []int { return minutesOffered },
 }).ParseFS(files, "page.html.tmpl"))
@@ -112,7 +114,7 @@ func (v *view) page(f filter) *page {
 	}
 	troubled := map[string]bool{}
 	for _, shown := range v.problems(q) {
-		troubled[shown.Workload.ID] = true
+		troubled[shown.Key.ID()] = true
 		c := card{shown, f, chains[shown.Record], p.Until}
 		switch {
 		case len(p.Current)+len(p.Over) == problemsShown:
@@ -135,7 +137,7 @@ func (v *view) page(f filter) *page {
 			p.Hidden++
 			continue
 		}
-		p.Workloads = append(p.Workloads, summaryRow{summaryOf(s), f, each(s.Facts[:min(3, len(s.Facts))], eventOf)})
+		p.Workloads = append(p.Workloads, summaryRow{s, f, each(s.Facts[:min(3, len(s.Facts))], eventOf)})
 	}
 	return p
 }
@@ -145,10 +147,9 @@ func (v *view) workloadPage(f filter, found []incident.Summary) *workloadPage {
 		return nil
 	}
 	q := f.at(v.now)
-	changes := v.changes(q)
 	events := each(found[0].Facts[:min(maxLimit, len(found[0].Facts))], eventOf)
 	return &workloadPage{
-		Workload: workloadOf(found[0].Key), Filter: f, Changes: changes[:min(changesShown, len(changes))],
+		Key: found[0].Key, Filter: f, Changes: newest(v.changes(q), changesShown),
 		Rollouts: barsOf(v.rollouts(f.Workload)), Tree: treeOf(events), Events: events,
 	}
 }
@@ -184,11 +185,11 @@ func short(message string) string {
 }
 
 // before says how long before a problem its cause was.
-func before(seconds float64) string {
-	if seconds < 1 {
+func before(d time.Duration) string {
+	if d < time.Second {
 		return "in the same second"
 	}
-	return duration(time.Duration(seconds*float64(time.Second))) + " before"
+	return duration(d) + " before"
 }
 
 // duration returns a time with one unit, or two from an hour on.

@@ -87,7 +87,7 @@ func ownCauses(p *Problem) []Cause {
 			}
 		}
 	}
-	return nil
+	return []Cause{}
 }
 
 // causeOf returns the change as a cause, if it came before, can have this effect, and touches the problem.
@@ -103,7 +103,7 @@ func (v *view) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok boo
 	if before < -late || slices.Contains(p.Records, first(c.Records)) {
 		return cause, false
 	}
-	cause = Cause{Change: *c, Before: max(0, before)}
+	cause = Cause{Change: *c, Before: Before(max(0, before))}
 	isOwn := c.Key == p.Key
 	switch {
 	case isOwn && c.row == nil:
@@ -308,7 +308,7 @@ func (v *view) lastChange(p *Problem) *Cause {
 	for _, c := range slices.Backward(w.changes) {
 		isItself := slices.Contains(p.Records, first(c.Records))
 		if c.Kind != kindPod && !isItself && !c.At.After(p.Onset) {
-			return &Cause{Change: c, Before: p.Onset.Sub(c.At), Where: "workload"}
+			return &Cause{Change: c, Before: Before(p.Onset.Sub(c.At)), Where: "workload"}
 		}
 	}
 	return nil

@@ -378,7 +378,7 @@ func (w *known) newestProblem(spells []*spell) Problem {
 // problemOf returns the problem that spells of several pods are.
 func (w *known) problemOf(class string, spells []*spell) Problem {
 	slices.SortStableFunc(spells, func(a, b *spell) int { return a.onset().Compare(b.onset()) })
-	p := Problem{Key: w.key, Class: class, Container: spells[0].container, Onset: spells[0].onset(), spells: spells}
+	p := Problem{Key: w.key, Class: class, Container: spells[0].container, Onset: spells[0].onset(), Causes: []Cause{}, spells: spells}
 	goesOn := slices.ContainsFunc(spells, func(s *spell) bool { return s.over.IsZero() })
 	var shown []occurrence
 	for _, s := range spells {
