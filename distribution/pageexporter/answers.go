@@ -43,8 +43,7 @@ type event struct {
 	First     time.Time    `json:"first,omitzero"`
 	Last      time.Time    `json:"last"`
 
-	Warning bool              `json:"-"`
-	chain   []incident.Object // from the workload down
+	Warning bool `json:"-"`
 }
 
 func (v *view) head(q incident.Query) head {
@@ -77,7 +76,7 @@ func eventOf(f *incident.Fact) event {
 	return event{
 		Record: f.Record, Key: f.Key, Object: f.Object().String(), Container: f.Container, Node: f.Node, Type: f.Type,
 		Reason: f.Reason, Message: f.Message, Reporter: f.Reporter, Count: f.Count, First: f.First, Last: f.Last,
-		Warning: f.IsWarning(), chain: f.Chain,
+		Warning: f.IsWarning(),
 	}
 }
 

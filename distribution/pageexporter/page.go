@@ -78,7 +78,6 @@ type workloadPage struct {
 	Filter   filter
 	Changes  []incident.Change
 	Rollouts []bar
-	Tree     *branch
 	Events   []event
 }
 
@@ -150,7 +149,7 @@ func (v *view) workloadPage(f filter, found []incident.Summary) *workloadPage {
 	events := each(found[0].Facts[:min(maxLimit, len(found[0].Facts))], eventOf)
 	return &workloadPage{
 		Key: found[0].Key, Filter: f, Changes: newest(v.changes(q), changesShown),
-		Rollouts: barsOf(v.rollouts(f.Workload)), Tree: treeOf(events), Events: events,
+		Rollouts: barsOf(v.rollouts(f.Workload)), Events: events,
 	}
 }
 

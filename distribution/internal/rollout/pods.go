@@ -243,7 +243,7 @@ func (v *view) isStart(p *phase) bool {
 // stopOf returns the end of a pod: from the deletion, or the first Killing, to the last Killing. No
 // Event says that the pod is gone.
 func stopOf(all, killed occurrences, deleted int64) *phase {
-	p := phase{name: "stop", start: killed.first(), end: killed.last(), endInferred: true}
+	p := phase{name: "stop", start: killed.first(), end: killed.last()}
 	if deleted != 0 && p.start-deleted <= int64(StopWindow) {
 		p.start = min(deleted, p.start)
 	}
