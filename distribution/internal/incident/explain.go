@@ -148,9 +148,6 @@ func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 		}
 		isLate := after > most || began.After(c.done) && !began.Equal(p.Onset)
 		return c.done.IsZero() || !isLate && (others < 2 || after <= afterFirst)
-	case kindPod:
-		hasRun := pod != nil && pod.Started != 0 && p.Onset.Sub(timeAt(pod.Started)) > afterFirst
-		return before <= afterScaling && !hasRun && pod != nil && pod.Name == nameOf(c.Object) && slices.Contains(startups, p.Class)
 	case kindDeletion:
 		return before <= afterScaling && slices.Contains(startups, p.Class) && pod != nil && !began.Before(c.At.Add(-resolution))
 	case kindScaling, kindAutoscaler:
@@ -256,16 +253,14 @@ func (v *view) canOther(c *Change, p *Problem) bool {
 		return before <= c.row.before && isNamed && slices.Contains(c.row.can, p.Class)
 	case c.row != nil:
 		return before <= c.row.before && slices.Contains(c.row.can, p.Class) && c.Kind == kindVolume
-	case c.Kind == kindPod, c.isFirst, c.Kind == kindScaling && c.To > c.From:
+	case c.isFirst, c.Kind == kindScaling && c.To > c.From:
 		return false
 	}
 	return before <= afterOthers && slices.Contains(runtimes, p.Class)
 }
 
-// order puts the likeliest cause first. The creation of a pod counts only without another change of its workload.
+// order puts the likeliest cause first.
 func (p *Problem) order() {
-	hasOther := slices.ContainsFunc(p.Causes, func(c Cause) bool { return c.Kind != kindPod })
-	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool { return c.Kind == kindPod && hasOther })
 	slices.SortStableFunc(p.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.weight(p), a.weight(p)), cmp.Compare(a.Before, b.Before), compareChanges(b.Change, a.Change))
 	})
@@ -275,7 +270,7 @@ func (p *Problem) order() {
 		switch {
 		case c.Where == "namespace":
 			key, most = c.Where, maxOthers
-		case c.Kind == kindPod, c.Kind == kindDeletion:
+		case c.Kind == kindDeletion:
 			key = c.Kind
 		}
 		seen[key]++
@@ -292,7 +287,7 @@ func (c *Cause) weight(p *Problem) int {
 		return 4
 	case c.Kind == kindRollout && !c.done.IsZero() && p.Onset.Sub(c.done) > afterFirst:
 		return 1
-	case c.Where == "workload" && c.Kind != kindPod:
+	case c.Where == "workload":
 		return 3
 	case c.Where == "node":
 		return 2
@@ -307,7 +302,7 @@ func (v *view) lastChange(p *Problem) *Cause {
 	w := v.workloads[p.Key]
 	for _, c := range slices.Backward(w.changes) {
 		isItself := slices.Contains(p.Records, first(c.Records))
-		if c.Kind != kindPod && !isItself && !c.At.After(p.Onset) {
+		if !isItself && !c.At.After(p.Onset) {
 			return &Cause{Change: c, Before: Before(p.Onset.Sub(c.At)), Where: "workload"}
 		}
 	}
