@@ -36,7 +36,7 @@ func bytesOf(t *testing.T, m *rollout.Model) string {
 // bytes, and so the same ids.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
-	whole := join(firstRollout("0s"), secondRollout(), rollback(), scaleUp(), statefulRollout())
+	whole := append(read(t, "a scale-up joins the current trace"), read(t, "a StatefulSet")...)
 	expected := bytesOf(t, modelOf(whole))
 	journal := make([][]byte, len(whole))
 	for i, logs := range whole {
