@@ -4,7 +4,6 @@ package pageexporter
 
 import (
 	"bytes"
-	"fmt"
 	"html/template"
 	"slices"
 	"strings"
@@ -87,7 +86,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"minute":  func(t time.Time) string { return t.UTC().Format("15:04") },
 	"moment":  timeIn,
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
-	"between": func(from, until time.Time) string { return duration(until.Sub(from)) },
+	"between": func(from, until time.Time) string { return incident.InWords(until.Sub(from)) },
 	"before":  func(c linked) string { return before(time.Duration(c.Before)) },
 	"short":   short,
 	"offered": func() []int { return minutesOffered },
@@ -188,16 +187,5 @@ func before(d time.Duration) string {
 	if d < time.Second {
 		return "in the same second"
 	}
-	return duration(d) + " before"
-}
-
-// duration returns a time with one unit, or two from an hour on.
-func duration(d time.Duration) string {
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	}
-	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	return incident.InWords(d) + " before"
 }

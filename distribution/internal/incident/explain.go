@@ -31,7 +31,7 @@ const (
 func (v *view) explain(p *Problem) {
 	others := v.begunWith(p)
 	if n := len(others); n > 0 {
-		number := plural(n, "other workload")
+		number := rollout.Plural(n, "other workload")
 		if n == maxBegun {
 			number = "at least " + number
 		}
@@ -392,20 +392,16 @@ func share(n, total int) string {
 	if total < n {
 		total = n
 	}
-	return fmt.Sprintf("%d of %s", n, plural(total, "pod"))
+	return fmt.Sprintf("%d of %s", n, rollout.Plural(total, "pod"))
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// InWords returns a duration for people: 10 s, 6 min, 1 h 10 min.
+func InWords(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// inWords returns a duration for people: 10 s, 6 min.
-func inWords(d time.Duration) string {
-	if d < 2*time.Minute {
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	}
-	return fmt.Sprintf("%d min", int(d.Minutes()))
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }

@@ -34,7 +34,6 @@ type view struct {
 	failing occurrences // those of others that did not recover
 	limit   int64       // what happens later is no part of its start
 	settled bool        // it is proven to be available, or its Job has ended
-	again   bool        // a container that ended has started so late that it can end again
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
 	stopped int64
 	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
@@ -88,8 +87,7 @@ func (v *view) judge(x *run, o Options) {
 		if p := &v.phases[i]; p.name == "restart" {
 			soon := p.end + int64(o.Idle/2)
 			p.late = p.start > v.limit
-			v.again = v.again || !p.late && p.missing == "" && o.Now.UnixNano() < soon && p.end < v.startedAt()+2*int64(o.Idle)
-			p.fail(v.again || p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(soon))
+			p.fail(p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(soon))
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {

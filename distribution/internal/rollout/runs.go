@@ -28,11 +28,10 @@ type run struct {
 	leftOf   string
 	proof    int64 // when a former revision was last scaled down: the controller does this when new pods are available
 	events   occurrences
-	last     int64       // the last time of an Event or a scaling
-	late     occurrences // warnings that are no part of the rollout, such as those of a later scale-up
-	begins   bool        // the first record is one that begins a rollout
-	hasOwn   bool        // an Event above the pods shows that the rollout exists
-	replaced string      // the revision that it replaces; empty: not known, or none
+	last     int64  // the last time of an Event or a scaling
+	begins   bool   // the first record is one that begins a rollout
+	hasOwn   bool   // an Event above the pods shows that the rollout exists
+	replaced string // the revision that it replaces; empty: not known, or none
 	// now and idle are those of the Options.
 	now, idle int64
 }
@@ -79,12 +78,9 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 		w.addStep(x, step, until)
 	}
 	for _, event := range inOrder(r.Events) {
-		switch {
-		case event.First < until && event.Last >= e.start, IsJob(e.revision):
-			// A Job is not over when its pods have started: it can fail hours later.
+		// A Job is not over when its pods have started: it can fail hours later.
+		if event.First < until && event.Last >= e.start || IsJob(e.revision) {
 			x.addEvent(event, next)
-		case event.Warning && event.First >= until && event.First < next:
-			x.late = append(x.late, event)
 		}
 	}
 	x.planned = w.plan(x, until)
@@ -417,10 +413,10 @@ func (x *run) missing() (all []string) {
 		}
 	}
 	if seen := x.count(func(*view) bool { return true }); seen < x.planned {
-		all = append(all, plural(x.planned-seen, "pod")+" without a record")
+		all = append(all, Plural(x.planned-seen, "pod")+" without a record")
 	}
 	if x.left > 0 {
-		all = append(all, plural(x.left, "pod")+" of "+x.leftOf+" left")
+		all = append(all, Plural(x.left, "pod")+" of "+x.leftOf+" left")
 	}
 	switch {
 	case x.planned == 0:
@@ -431,7 +427,8 @@ func (x *run) missing() (all []string) {
 	return all
 }
 
-func plural(count int, noun string) string {
+// Plural returns a number of things.
+func Plural(count int, noun string) string {
 	if count == 1 {
 		return "1 " + noun
 	}
@@ -478,8 +475,6 @@ func (v *view) wait(o Options) time.Duration {
 		return o.Settle
 	case v.isHealthy() && !v.hasRestarted(): // A container that ended once can end again.
 		return max(o.Settle, min(StopWindow, o.Idle))
-	case v.again:
-		return o.Idle + o.Idle/2
 	}
 	return o.Idle
 }

@@ -96,7 +96,7 @@ func (w *Workload) rollout(x *run, o Options) Span {
 			"k8s.rollout.pods.started": min(planned, int64(x.count((*view).hasStarted))),
 			"k8s.rollout.pods.failed":  min(planned, int64(x.count((*view).hasFailed))),
 		},
-		Warnings: warningsOf(slices.Concat(x.events.warnings(), x.late)),
+		Warnings: warningsOf(x.events.warnings()),
 	}
 	if len(x.initial) > 0 && summary.Outcome == Complete {
 		s.End = x.end
