@@ -446,11 +446,10 @@ func (p *Problem) tell() {
 
 // meaning returns how much a message says: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
 func meaning(f *Fact) int {
-	reason, isError := strings.CutPrefix(f.Message, "Error: ")
 	switch {
 	case !f.IsWarning():
 		return 0
-	case strings.HasPrefix(f.Message, "Back-off"), isError && !strings.Contains(reason, " "):
+	case !rollout.HasCause(f.Message):
 		return 1
 	}
 	return 2

@@ -300,7 +300,7 @@ func (p *phase) failure() string {
 	if !p.failed {
 		return ""
 	}
-	causes := p.warnings.which(hasCause)
+	causes := p.warnings.which(func(e *occurrence) bool { return HasCause(e.Message) })
 	if len(causes) == 0 {
 		causes = p.warnings
 	}
@@ -309,9 +309,9 @@ func (p *phase) failure() string {
 	}).Message
 }
 
-// hasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
-func hasCause(e *occurrence) bool {
-	reason, isError := strings.CutPrefix(e.Message, "Error: ")
+// HasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
+func HasCause(message string) bool {
+	reason, isError := strings.CutPrefix(message, "Error: ")
 	isWord := isError && !strings.Contains(reason, " ")
-	return !strings.HasPrefix(e.Message, "Back-off") && !isWord
+	return !strings.HasPrefix(message, "Back-off") && !isWord
 }
