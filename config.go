@@ -34,55 +34,58 @@ const (
 	StartAtBeginning = "beginning"
 )
 
-// Config is what a user sets under receivers.kube_events. The defaults named here are those of the
-// factory's CreateDefaultConfig; the zero Config is not valid.
+// Config configures the receiver. The defaults named here are those of the factory's
+// CreateDefaultConfig; the zero Config is not valid.
 type Config struct {
-	// AuthType is how the API server is found and authenticated to: serviceAccount (default),
-	// kubeConfig or none.
+	// AuthType selects how the receiver finds the API server and authenticates to it:
+	// serviceAccount, kubeConfig or none. Default: serviceAccount.
 	AuthType string `mapstructure:"auth_type"`
-	// Kubeconfig is a path, with auth_type kubeConfig; empty means the usual loading rules
-	// (KUBECONFIG, then ~/.kube/config).
+	// Kubeconfig is the path of a kubeconfig, for auth_type kubeConfig. Empty selects the usual
+	// files (KUBECONFIG, then ~/.kube/config).
 	Kubeconfig string `mapstructure:"kubeconfig"`
-	// Context is a context of the kubeconfig other than the current one.
+	// Context selects a context of the kubeconfig. Empty selects the current one.
 	Context string `mapstructure:"context"`
-	// ClusterName is k8s.cluster.name of every record and data point; empty (default) leaves it out.
+	// ClusterName sets k8s.cluster.name of every record and data point. Empty (the default) leaves
+	// it out.
 	ClusterName string `mapstructure:"cluster_name"`
-	// KubeAPIQPS is the client-side limit of owner lookups in a second; -1 (the default) leaves
-	// limiting to the API server's priority and fairness.
+	// KubeAPIQPS limits the owner lookups per second. Default: -1, which leaves limiting to the API
+	// server's priority and fairness.
 	KubeAPIQPS float32 `mapstructure:"kube_api_qps"`
-	// KubeAPIBurst is how many owner lookups may go out at once (100).
+	// KubeAPIBurst is the burst of owner lookups above KubeAPIQPS. Default: 100.
 	KubeAPIBurst int `mapstructure:"kube_api_burst"`
 
-	// Namespaces are watched with one watch each; empty means one watch for the whole cluster.
+	// Namespaces restricts the receiver to these namespaces, with one watch each. Empty (the
+	// default) watches the whole cluster.
 	Namespaces []string `mapstructure:"namespaces"`
-	// ExcludeNamespaces are globs for the involved object's namespace.
+	// ExcludeNamespaces excludes events by globs for the namespace of the involved object.
 	ExcludeNamespaces []string `mapstructure:"exclude_namespaces"`
-	// EventTypes are the types to take, of which Kubernetes itself only writes Normal and Warning;
-	// empty means all.
+	// EventTypes restricts the receiver to events of these types. Kubernetes itself writes Normal
+	// and Warning. Empty (the default) takes all.
 	EventTypes []string `mapstructure:"event_types"`
-	// IncludeReasons are globs for the reasons to take; empty means all.
+	// IncludeReasons has globs for the reasons to take. Empty (the default) takes all.
 	IncludeReasons []string `mapstructure:"include_reasons"`
-	// ExcludeReasons are globs for the reasons to leave out. They beat IncludeReasons.
+	// ExcludeReasons has globs for the reasons to leave out. They take precedence over
+	// IncludeReasons.
 	ExcludeReasons []string `mapstructure:"exclude_reasons"`
-	// IncludeKinds are globs for the kind of the involved object, as kubectl writes it: pod,
-	// deployment.apps, *.example.com. Empty means all.
+	// IncludeKinds has globs for the kind of the involved object, as kubectl writes it: pod,
+	// deployment.apps, *.example.com. Empty (the default) takes all.
 	IncludeKinds []string `mapstructure:"include_kinds"`
-	// ExcludeKinds are globs for the kinds to leave out. They beat IncludeKinds.
+	// ExcludeKinds has globs for the kinds to leave out. They take precedence over IncludeKinds.
 	ExcludeKinds []string `mapstructure:"exclude_kinds"`
-	// StartAt is whether events that already exist at the first start are emitted: end (default,
-	// no) or beginning (yes).
+	// StartAt selects whether the first start emits the events that already exist: end (no) or
+	// beginning (yes). Default: end.
 	StartAt string `mapstructure:"start_at"`
 
-	// Owners is how owner chains are looked up.
+	// Owners configures the lookup of owner chains.
 	Owners OwnersConfig `mapstructure:"owners"`
-	// Extract is which labels and annotations become attributes: of the objects on the chain, of
-	// the Namespace, of the Node, and of the Event itself.
+	// Extract selects the labels and annotations that become attributes: of the objects on the
+	// chain, of the Namespace, of the Node, and of the Event itself.
 	Extract ExtractConfig `mapstructure:"extract"`
 
-	// DedupInterval above 0 allows one log record for each involved object, reason and type in each
-	// interval, with the occurrences summed; 0 (default) makes a record of each observation.
+	// DedupInterval limits records to one for each involved object, reason and type in each
+	// interval, with the occurrences summed. Default: 0, which makes a record of each observation.
 	DedupInterval time.Duration `mapstructure:"dedup_interval"`
-	// CollectionInterval is how often metrics are emitted (30s).
+	// CollectionInterval is the time between two points of the metric. Default: 30s.
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 	// Series bounds the series of the metric.
 	Series SeriesConfig `mapstructure:"series"`
@@ -97,46 +100,47 @@ type Config struct {
 	// owners and k8s.owner.api_version are off.
 	ResourceAttributes metadata.ResourceAttributesConfig `mapstructure:"resource_attributes"`
 
-	// Storage is a storage extension; with it a restart loses nothing, and a crash repeats at most the
-	// last second, with the same log.record.uid. Nil means none.
+	// Storage names a storage extension. With it, a restart loses nothing, and a crash repeats at
+	// most the last second, with the same log.record.uid. Nil means none.
 	Storage *component.ID `mapstructure:"storage"`
 
-	// LeaderElector is the leader elector extension; with it only the leader emits. Its progress is in
-	// a ConfigMap, so that it cannot be set together with Storage. Nil means that every replica emits.
+	// LeaderElector names a leader elector extension. With it, only the leader emits. Its progress
+	// is in a ConfigMap, so it excludes Storage. Without it, every replica emits.
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 
-	// RetryOnFailure is how a batch is retried that the pipeline rejects with a retryable error. By
-	// default, the receiver retries until the pipeline accepts it.
+	// RetryOnFailure configures the retries of a batch that the pipeline rejects with a retryable
+	// error. By default, the receiver retries until the pipeline accepts it.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 }
 
-// OwnersConfig is how owner chains are looked up.
+// OwnersConfig configures the lookup of owner chains.
 type OwnersConfig struct {
-	// Enabled is whether they are (true).
+	// Enabled turns owner lookups on. Default: true.
 	Enabled bool `mapstructure:"enabled"`
-	// MaxDepth is the greatest number of owners above the involved object (10).
+	// MaxDepth is the maximum number of owners above the involved object. Default: 10.
 	MaxDepth int `mapstructure:"max_depth"`
-	// LookupTimeout is how long an event waits for its owners at most (2s).
+	// LookupTimeout limits the time that an event waits for its owners. Default: 2s.
 	LookupTimeout time.Duration `mapstructure:"lookup_timeout"`
-	// CacheSize is how many objects are remembered at most (100000).
+	// CacheSize is the maximum number of objects in the cache. Default: 100000.
 	CacheSize int `mapstructure:"cache_size"`
-	// CacheTTL is how long an object is used before it is refreshed on its next use, and how long a
-	// deleted one stays known after its last use (10m).
+	// CacheTTL is the time after which the next use of an object reads it again, and for which a
+	// deleted object stays known after its last use. Default: 10m.
 	CacheTTL time.Duration `mapstructure:"cache_ttl"`
 }
 
-// ExtractConfig is which labels and annotations become attributes, and what records have of the
-// service that they are about.
+// ExtractConfig selects the labels and annotations that become attributes, and the attributes of
+// the service that a record is about.
 type ExtractConfig struct {
-	// Metadata is which of service.name, service.namespace (both by default), service.version and
-	// service.instance.id records have.
+	// Metadata lists the attributes of the service that records have: service.name and
+	// service.namespace (the default), service.version, service.instance.id.
 	Metadata []string `mapstructure:"metadata"`
-	// OTelAnnotations is whether an annotation resource.opentelemetry.io/NAME of the involved
-	// object becomes NAME (true).
+	// OTelAnnotations makes the attribute NAME from each annotation resource.opentelemetry.io/NAME
+	// of the involved object. Default: true.
 	OTelAnnotations bool `mapstructure:"otel_annotations"`
-	// Labels replaces the default, which extracts tilt-manifest as tilt.manifest.
+	// Labels has the rules for labels. A list replaces the default, which extracts tilt-manifest as
+	// tilt.manifest.
 	Labels []ExtractRule `mapstructure:"labels"`
-	// Annotations has no default.
+	// Annotations has the rules for annotations. Default: none.
 	Annotations []ExtractRule `mapstructure:"annotations"`
 }
 
@@ -145,13 +149,13 @@ type ExtractRule = extract.Rule
 
 // SeriesConfig bounds the series of the metric.
 type SeriesConfig struct {
-	// Max is how many series there are at most (30000), and half as many of the events of one
-	// namespace; what goes beyond is counted in one overflow series.
+	// Max is the maximum number of series. The events of one namespace may have half of them. One
+	// overflow series counts the rest. Default: 30000.
 	Max int `mapstructure:"max"`
-	// TTL is how long a series that does not move is kept (1h).
+	// TTL is the time after which a series that does not change is dropped. Default: 1h.
 	TTL time.Duration `mapstructure:"ttl"`
-	// InitialZero is whether the first collection of a new series emits 0, and the next one its
-	// value (true).
+	// InitialZero makes 0 the first point of a new series, so that its value is an increase.
+	// Default: true.
 	InitialZero bool `mapstructure:"initial_zero"`
 }
 
@@ -249,7 +253,7 @@ func kinds(key string, globs []string) (patterns []kind.Pattern, errs error) {
 	return patterns, errs
 }
 
-// notBoth rejects what is both included and excluded.
+// notBoth rejects values that are both included and excluded.
 func notBoth(list string, include, exclude []string, equal func(a, b string) bool) (errs error) {
 	for i, included := range include {
 		if slices.ContainsFunc(exclude, func(excluded string) bool { return equal(included, excluded) }) {

@@ -12,7 +12,7 @@ endif
 # of etcd. tools/pin-kubernetes pins the oldest.
 OLDEST     := $(call programs,build/controlplane-1.32,etcd)
 KINE       := $(call programs,build/controlplane-kine,kine)
-BACKENDS   := $(addprefix build/backends/,loki prometheus promtool jaeger)
+BACKENDS   := $(addprefix build/backends/,loki prometheus promtool)
 COMPARISON := build/comparison/otelcol
 SIMULATION := build/simulation.test
 
@@ -21,18 +21,18 @@ faults: $(OTELCOL) $(CONTROLPLANE) $(KINE) $(NODE_PROGRAMS) $(HELM) $(NODE_IMAGE
 	@cd e2e && for store in controlplane controlplane-kine; do \
 		KUBEBUILDER_ASSETS="$(CURDIR)/build/$$store" FAULTS_REPORT="$(CURDIR)/test/RESULTS.md" \
 			go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults || exit 1; done
-	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 20m -run TestCluster
+	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 30m -run TestNode/releases
 
 .PHONY: soak
 soak: $(CONTROLPLANE) $(NODE_PROGRAMS) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write test/RESULTS.md
 	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 0 -run TestSoak
 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
-on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
+on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./node
 
 .PHONY: record-producers
 record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_PROGRAMS) ## Record events of real kubelets, schedulers and controllers into testdata/producers/kubernetes (Linux, root)
-	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -parallel 20 -v ./producers -args -record
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -run TestNode -v ./node -args -record
 
 .PHONY: test-versions
 test-versions: $(OTELCOL) $(CONTROLPLANE) $(OLDEST) $(KINE) ## Run the tests of the receiver against each Kubernetes version, and with kine
@@ -66,7 +66,7 @@ $(COMPARISON): build/%/otelcol: build/tools/builder e2e/bench/%/builder.yaml
 	@mkdir -p $(@D) && $(COMPILING) $< --config e2e/bench/$*/builder.yaml && mv $(@D)/ocb/otelcol $@
 
 .PHONY: backends
-backends: $(BACKENDS) ## Build Loki, Prometheus, promtool and Jaeger for the tests: build/backends
+backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: build/backends
 
 # The simulation runs with a changed runtime, made from the toolchain's own files, that lets runs replay
 # exactly.
@@ -102,10 +102,6 @@ build/controlplane/node build/controlplane/workload &: controlplane/go.mod contr
 
 build/backends/loki: tools/backends/go.mod tools/backends/go.sum
 	@cd tools/backends && $(BUILD) "Loki" ../../$@ -ldflags "-s -w" github.com/grafana/loki/v3/cmd/loki
-
-# Its pages are no part of the module: it serves the query API, and a page without content.
-build/backends/jaeger: tools/jaeger/go.mod tools/jaeger/go.sum
-	@cd tools/jaeger && $(BUILD) "Jaeger" ../../$@ -ldflags "-s -w" github.com/jaegertracing/jaeger/cmd/jaeger
 
 # Without service discovery for clouds, which is most of the code of Prometheus.
 build/backends/prometheus build/backends/promtool &: tools/backends/go.mod tools/backends/go.sum

@@ -26,12 +26,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
+// shutdownGrace is the time after the call of Shutdown in which taken events may still be
+// delivered.
 const shutdownGrace = 5 * time.Second
 
-// shutdownLimit is how long Shutdown waits at most. All work ends before, unless storage, or a pipeline
-// that ignores its context, hangs: the exporters, which the Collector shuts down later, must not wait
-// for it.
+// shutdownLimit is the maximum time that Shutdown waits. All work ends earlier, unless storage, or
+// a pipeline that ignores its context, hangs. The exporters, which the Collector shuts down later,
+// must not wait for that.
 const shutdownLimit = 15 * time.Second
 
 // eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// stableFailureTTL is how long a failure is cached that is unlikely to end soon: the object
-	// does not exist, or the permission to read it is missing.
+	// stableFailureTTL is the time for which a failure is cached that is unlikely to end soon: the
+	// object does not exist, or the permission to read it is missing.
 	stableFailureTTL = time.Minute
-	// transientFailureTTL is how long a failure is cached that may end soon.
+	// transientFailureTTL is the time for which a failure is cached that may end soon.
 	transientFailureTTL = 5 * time.Second
-	// soonCreatedTTL is how long it is first cached that a Node or the mirror of a static pod does not
-	// exist. It is short because a kubelet reports the first events before it creates them. The time
-	// doubles with each failed lookup, up to stableFailureTTL.
+	// soonCreatedTTL is the time for which it is first cached that a Node or the mirror of a static
+	// pod does not exist. It is short because a kubelet reports the first events before it creates
+	// them. The time doubles with each failed lookup, up to stableFailureTTL.
 	soonCreatedTTL = time.Second
-	// maxFailures is how many failures are cached at most. Anybody who may write Events can cause them,
-	// with texts of almost 1 KiB. Beyond this number, objects are looked up again.
+	// maxFailures is the maximum number of cached failures. Anybody who may write Events can cause
+	// them, with texts of almost 1 KiB. Beyond this number, objects are looked up again.
 	maxFailures = 10_000
 	// staticUIDLength is the length of a static pod's UID in events: the MD5 hash of its manifest.
 	staticUIDLength = 32
 )
 
-// collection is where objects are listed: a kind, and a namespace. The namespace is empty for
+// collection identifies a list of objects: a kind, and a namespace. The namespace is empty for
 // cluster-scoped kinds, and for the lists of all namespaces. Handles make it small and fast to
 // compare.
 type collection struct {
@@ -46,8 +46,8 @@ func collectionOf(k *kinds.Kind, namespace string) collection {
 	return collection{kind: k.Name, namespace: unique.Make(namespace)}
 }
 
-// objectKey is where one object is read. Several objects can have the same key, one after another.
-// Their UIDs distinguish them.
+// objectKey identifies the place where one object is read. Several objects can have the same key,
+// one after another. Their UIDs distinguish them.
 type objectKey struct {
 	collection
 	name string
@@ -68,7 +68,7 @@ type lookupKey struct {
 	uid types.UID
 }
 
-// answer is what is known of one object: the object, or why it is not known.
+// answer has one object, or the reason why it is not known.
 type answer struct {
 	object  *Object
 	failure Resolution // empty if there is an object

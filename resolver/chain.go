@@ -197,7 +197,7 @@ func (c Chain) End() *Object {
 	}
 }
 
-// Resolution is how far the resolver could follow a chain.
+// Resolution reports how far the resolver could follow a chain.
 type Resolution string
 
 const (

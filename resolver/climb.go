@@ -197,7 +197,7 @@ func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) answer {
 	return s.climb.loader.load(s.climb.ctx, target{k, key}, uid)
 }
 
-// withoutKind returns what is known of the object while its kind cannot be looked up.
+// withoutKind returns the known part of the object while its kind cannot be looked up.
 func (s *search) withoutKind(err error) answer {
 	gk := kinds.CurrentGroupVersion(s.ref.APIVersion, s.ref.Kind).WithKind(s.ref.Kind).GroupKind()
 	kind := unique.Make(gk)

@@ -60,7 +60,7 @@ func newFetcher(b *background, clients *clients, c *cache, limiter *limiter, cfg
 	return f
 }
 
-// need is who needs a request.
+// need identifies who needs a request.
 type need struct {
 	ctx context.Context // the request is not sent after its end; once sent, it ends at its timeout or at Close
 	// isThere is called when the request is about to be sent. It reports whether it is still needed.
@@ -108,7 +108,7 @@ func (f *fetcher) do(request func(context.Context) error) error {
 	defer cancel()
 	sentAt := time.Now()
 	err := request(ctx)
-	// A request that Close ended says nothing about the API server.
+	// A request that Close ended shows nothing about the API server.
 	if f.observer != nil && !f.background.isClosed() {
 		f.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), time.Since(sentAt))
 	}

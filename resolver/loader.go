@@ -18,8 +18,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
-// collectFor is how long the loader collects objects before it requests them, so that one list can
-// bring many of them.
+// collectFor is the time for which the loader collects objects before it requests them, so that one
+// list can bring many of them.
 const collectFor = 2 * time.Millisecond
 
 // A list is slow if its pages have not come after this part of the callers' time, or if so many

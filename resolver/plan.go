@@ -16,23 +16,23 @@ const (
 	// list is tried.
 	minOfNamespace = 2
 	minOfCluster   = 20
-	// objectsPerRead is how many objects a list may have for each one that is needed. For an API
-	// server, a request costs as much as about ten objects of a list. And who needs many objects of a
-	// collection at a time usually needs others soon.
+	// objectsPerRead is the maximum number of objects that a list may have for each one that is
+	// needed. For an API server, a request costs as much as about ten objects of a list. Callers
+	// that need many objects of a collection at a time usually need others soon.
 	objectsPerRead = 20
 
-	// pageSize is how many objects a page of a list has at most, and firstPageSize the same for the
+	// pageSize is the maximum number of objects in a page of a list, and firstPageSize that in the
 	// first page of a list of unknown size.
 	pageSize      = 500
 	firstPageSize = 100
-	// pageBytes is how large a page should be at most, if it is like the one before it. While it is
+	// pageBytes is the maximum size of a page, if it is like the one before it. While a page is
 	// read, it takes several times as much memory.
 	pageBytes = 8 << 20
 	// maxScopes is the number of collections of which the planner remembers something.
 	maxScopes = 8192
-	// refusalsInARow is how many consecutive single reads must be refused before the whole
-	// collection counts as refused. Permissions usually cover a collection, but may cover single
-	// names only.
+	// refusalsInARow is the number of consecutive single reads that must be refused before the
+	// whole collection counts as refused. Permissions usually cover a collection, but may cover
+	// single names only.
 	refusalsInARow = 3
 )
 
@@ -48,16 +48,18 @@ func newPlanner(cfg Config) *planner {
 	return &planner{namespaces: cfg.Namespaces, ttl: cfg.CacheTTL, scopes: newLRU[collection, *scope](maxScopes, nil)}
 }
 
-// scope is what is known of a collection. What is older than the cache's TTL counts no more.
+// scope has what is known of a collection. Knowledge that is older than the cache's TTL no longer
+// counts.
 type scope struct {
 	size     int           // objects
 	sizedAt  time.Duration // when size was learned; 0: never
 	pageSize int           // of the next page, so that it is not too large; 0: not known
-	// readAlone is how many objects were read one by one since then. A list would have brought them.
+	// readAlone counts the objects that were read one by one since then. A list would have brought
+	// them.
 	readAlone int
 	since     time.Duration
-	// listedAt is when a list was read to its end; 0: never. Unknown objects are newer then, and
-	// another list would have to be read for them.
+	// listedAt is the time at which a list was read to its end; 0: never. Unknown objects are
+	// newer, and another list would have to be read for them.
 	listedAt time.Duration
 
 	notListedUntil time.Duration // lists are refused, or fail

@@ -20,7 +20,8 @@ const (
 	maxAnswers  = 16 // that are shared
 	maxAnswer   = 1 << 20
 	maxAside    = 4 << 20
-	// shareFor is how long viewers share an answer, and how long if nothing has happened since.
+	// shareFor is the time for which viewers share an answer, and shareQuietFor the time if nothing has
+	// happened since.
 	shareFor      = 500 * time.Millisecond
 	shareQuietFor = 5 * time.Second
 )
@@ -44,7 +45,7 @@ type board struct {
 	asideBytes int
 }
 
-// request is what a viewer wants to know. Viewers with the same request share an answer.
+// request is a question of a viewer. Viewers with the same request share an answer.
 type request struct {
 	name    string
 	filter  filter
@@ -155,7 +156,7 @@ func (a answer) isFresh(now time.Time, news int) bool {
 	return age >= 0 && (age < shareFor || a.news == news && age < shareQuietFor)
 }
 
-// view is what a viewer sees of a board. It is valid while the board computes the answer.
+// view is a board as a viewer sees it. It is valid while the board computes the answer.
 type view struct {
 	model   *incident.Model
 	now     time.Time

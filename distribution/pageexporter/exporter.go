@@ -57,7 +57,8 @@ func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// shutdownTimeout is how long a browser may take to read the rest of its response at the shutdown.
+// shutdownTimeout is the time that a browser may take to read the rest of its response at the
+// shutdown.
 const shutdownTimeout = 2 * time.Second
 
 // Shutdown ends the page, and waits until all responses are written. After shutdownTimeout, or when

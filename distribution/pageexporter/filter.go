@@ -14,7 +14,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
-// filter is what a viewer chooses: what an answer is about.
+// filter has what a viewer has chosen. It restricts all answers.
 type filter struct {
 	incident.Query     // its times are zero unless the viewer chose them
 	Minutes        int // how far back the answer looks; 0: From and Until say it

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 )
 
-// elector is what is used of the extension k8s_leader_elector.
+// elector has the methods of the extension k8s_leader_elector that the exporter uses.
 type elector interface {
 	SetCallBackFuncs(started func(context.Context), stopped func())
 }

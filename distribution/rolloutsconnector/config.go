@@ -12,11 +12,11 @@ import (
 
 // Config is the configuration of the connector.
 type Config struct {
-	// IdleTimeout is how long a rollout that is not complete waits for news. Then its spans are
-	// delivered, as incomplete.
+	// IdleTimeout is the time that a rollout that is not complete waits for news. After it, its
+	// spans are delivered, as incomplete.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
 
-	// SettleTime is how long a part of a trace waits for news after it is over.
+	// SettleTime is the time that a part of a trace waits for news after it is over.
 	SettleTime time.Duration `mapstructure:"settle_time"`
 
 	// MaxRollouts bounds the memory: 64 KiB for each. Beyond it, the connector forgets revisions of the namespace

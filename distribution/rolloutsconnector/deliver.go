@@ -20,13 +20,14 @@ import (
 )
 
 const (
-	// interval is how often the loop looks for parts that are final.
+	// interval is the time between two looks for parts that are final.
 	interval = time.Second
-	// maxBackoff is how long a rollout waits at most after the pipeline rejected its spans.
+	// maxBackoff is the longest time that a rollout waits after the pipeline rejected its spans.
 	maxBackoff = 30 * time.Second
-	// patience is how long the pipeline may reject the spans of a rollout. Then they are dropped.
+	// patience is the time for which the pipeline may reject the spans of a rollout before they are
+	// dropped.
 	patience = time.Hour
-	// deliveryTimeout is how long the pipeline may take for a request.
+	// deliveryTimeout is the time that the pipeline may take for a request.
 	deliveryTimeout = time.Minute
 	// maxRequest bounds a request, in bytes of OTLP. Most backends accept 4 MiB.
 	maxRequest = 2 << 20

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// storageTimeout is how long a request to the storage may take.
+	// storageTimeout is the time that a request to the storage may take.
 	storageTimeout = 10 * time.Second
 	// maxUnsaved bounds what waits for the storage, in bytes. If it is more, a snapshot of everything replaces it.
 	maxUnsaved = 8 << 20
@@ -76,7 +76,7 @@ func (s *saved) open(ctx context.Context, host component.Host, id, own component
 	return nil
 }
 
-// append saves what a model says, soon.
+// append saves the entries of a model soon.
 func (s *saved) append(m *rollout.Model) {
 	if s == nil || s.journal == nil {
 		return

@@ -24,9 +24,10 @@ import (
 const (
 	// bytesPerRollout times max_rollouts bounds the memory.
 	bytesPerRollout = 64 << 10
-	// maxFormer is how many parts that were delivered the tracker remembers of revisions that it has forgotten.
+	// maxFormer is the maximum number of delivered parts that the tracker remembers of revisions
+	// that it has forgotten.
 	maxFormer = 100_000
-	// shutdownTimeout is how long the end waits for the pipeline and the storage.
+	// shutdownTimeout is the time that Shutdown waits for the pipeline and the storage.
 	shutdownTimeout = 10 * time.Second
 )
 
@@ -56,7 +57,7 @@ type tracker struct {
 	oldest []partOf // of former, in the order in which they are forgotten
 }
 
-// look is when to look at a revision.
+// look schedules the next check of a revision.
 type look struct {
 	at       time.Time
 	backoff  time.Duration // of the last rejection

@@ -75,7 +75,7 @@ func tableOf(store string, rows []row, old string) string {
 	return strings.TrimSpace(table.String())
 }
 
-// sectionOf is a part of the page that the tests in e2e/cluster write.
+// sectionOf is a part of the page that the tests in e2e/node write.
 func sectionOf(t *testing.T, path, name string) string {
 	t.Helper()
 	page, err := os.ReadFile(path)

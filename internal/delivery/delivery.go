@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// rejectedLong is how long the pipeline may accept nothing before the observer is called.
+	// rejectedLong is the time without an accepted request after which the observer is called.
 	rejectedLong = time.Minute
-	// logInterval is how often the log repeats that the pipeline rejects or drops logs.
+	// logInterval is the time after which the log repeats that the pipeline rejects or drops logs.
 	logInterval = 5 * time.Minute
 )
 
@@ -89,12 +89,13 @@ type Deliverer struct {
 
 	// mu guards the following, and is held while the observer is called.
 	mu sync.Mutex
-	// since is when the first delivery since the last acceptance began; zero: there was none.
+	// since is the start of the first delivery after the last acceptance. Zero means that there was
+	// none.
 	since time.Time
 	// long reports whether RejectingLong was called since the last acceptance.
 	long                bool
 	rejections, dropped occurrences
-	// hasAccepted is whether the pipeline has ever accepted a request.
+	// hasAccepted reports whether the pipeline has ever accepted a request.
 	hasAccepted bool
 }
 

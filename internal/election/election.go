@@ -28,7 +28,7 @@ type Leadership struct {
 	leading bool
 	last    *term         // of leading; nil: there was none
 	changed chan struct{} // closed when leading changes
-	// stoppedAt is when the last term ended.
+	// stoppedAt is the end of the last term.
 	stoppedAt time.Time
 	lastBeat  time.Time
 	// pausedUntil is until when another process may lead because this one was paused.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Elector is what is used of the extension k8s_leader_elector.
+// Elector has the methods of the extension k8s_leader_elector that the receiver uses.
 type Elector interface {
 	// SetCallBackFuncs registers what is called whenever this process starts and stops leading. The
 	// extension makes these calls one after the other, and waits for each. It keeps them as long as
@@ -66,9 +66,9 @@ type ElectorConfig struct {
 	LeaseNamespace, LeaseName string
 	// AuthType and Context say how the elector reaches the API server.
 	AuthType, Context string
-	// LeaseDuration is how long others wait for a leader that no longer renews the lease.
+	// LeaseDuration is the time that others wait for a leader that no longer renews the lease.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader tries to renew the lease before it stops leading.
+	// RenewDeadline is the time that a leader tries to renew the lease before it stops leading.
 	RenewDeadline time.Duration
 }
 

@@ -46,8 +46,8 @@ func Digest(name types.NamespacedName) [sha256.Size]byte {
 	return sha256.Sum256(append(append(text, name.Namespace...), name.Name...))
 }
 
-// usualName is how long a namespace with a name is at most, with the length: those of Kubernetes
-// have 63 and 253 bytes.
+// usualName is the maximum size of a namespace and a name, with a byte for the length: Kubernetes
+// allows 63 and 253 bytes.
 const usualName = 1 + 63 + 253
 
 // ResourceVersion returns the event's resource version as a number; see Version.

@@ -56,7 +56,7 @@ func originOf(from string) string {
 	return ""
 }
 
-// Config is what a user configures.
+// Config has the rules of the user.
 type Config struct {
 	Labels, Annotations []Rule
 	Service             Service

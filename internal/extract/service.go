@@ -27,15 +27,15 @@ const Traceparent = "tracing.k8s.io/traceparent"
 // podTemplateHash is the label with which a Deployment names its ReplicaSets.
 const podTemplateHash = "pod-template-hash"
 
-// Service is what records have of the service that they are about.
+// Service selects the attributes of the service that records are about.
 type Service struct {
 	Metadata []string // of the attributes above
-	// OTelAnnotations is whether an annotation resource.opentelemetry.io/NAME of the involved object
-	// becomes NAME.
+	// OTelAnnotations makes the attribute NAME from each annotation resource.opentelemetry.io/NAME
+	// of the involved object.
 	OTelAnnotations bool
 }
 
-// otelAnnotation is what the keys of annotations begin with that name an attribute.
+// otelAnnotation is the prefix of the keys of annotations that name an attribute.
 const otelAnnotation = "resource.opentelemetry.io/"
 
 // involved is the origin of rules that users cannot write: the involved object.

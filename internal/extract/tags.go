@@ -200,8 +200,8 @@ func (r rule) tellsRevisions(key string) bool {
 	return r.part == label && r.tagName == "" && slices.Contains(revisionLabels, key)
 }
 
-// revisionLabels are what Kubernetes' controllers, and that of Argo Rollouts, write on the pods of a
-// revision or of a run, and on single pods.
+// revisionLabels are the labels that Kubernetes' controllers, and that of Argo Rollouts, write on
+// the pods of a revision or of a run, and on single pods.
 var revisionLabels = []string{
 	"controller-revision-hash", "pod-template-generation", podTemplateHash, "rollouts-pod-template-hash",
 	"job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid",

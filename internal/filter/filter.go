@@ -21,7 +21,7 @@ type Filter struct {
 	Types []string
 	// IncludeReasons are globs of which one must match; empty takes all reasons.
 	IncludeReasons []string
-	// ExcludeReasons are globs of which none may match. They beat IncludeReasons.
+	// ExcludeReasons are globs of which none may match. They override IncludeReasons.
 	ExcludeReasons []string
 	// ExcludeNamespaces are globs of which none may match the involved object's namespace. An
 	// object that is in no namespace is never excluded.
@@ -29,7 +29,7 @@ type Filter struct {
 	// IncludeKinds are patterns of which one must match the kind of the involved object; empty takes
 	// all kinds.
 	IncludeKinds []kind.Pattern
-	// ExcludeKinds are patterns of which none may match. They beat IncludeKinds.
+	// ExcludeKinds are patterns of which none may match. They override IncludeKinds.
 	ExcludeKinds []kind.Pattern
 }
 

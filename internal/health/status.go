@@ -163,11 +163,11 @@ func (s *Status) logForbidden(verb string, resource schema.GroupResource, namesp
 	}
 	switch {
 	case builtIn[resource] && verb == "list":
-		s.logger.Warn("Missing permission to look up owners; falling back to one GET per object", fields...)
+		s.logger.Warn("Missing permission to list this kind of owner; falling back to one GET per object", fields...)
 	case builtIn[resource]:
-		s.logger.Warn("Missing permission to look up owners; chains end at such an object, which is then the workload, and extract finds nothing there", fields...)
+		s.logger.Warn("Missing permission to read this kind of owner; chains end at such an object, which is then the workload, and its labels are missing", fields...)
 	default:
-		s.logger.Info("No permission to read this kind of owner; such an object is the workload, as the reference names it. The rule would add its labels, and its own owners if it has any", fields...)
+		s.logger.Info("No permission to read this kind of owner; such an object is the workload. With the rule, records also have its labels and its own owners", fields...)
 	}
 }
 

@@ -19,10 +19,10 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// ErrCorrupt is what is stored, and cannot be read.
+// ErrCorrupt reports that the stored state cannot be read.
 var ErrCorrupt = errors.New("the stored state cannot be read")
 
-// format is the version of what is stored.
+// format is the version of the stored format.
 const format = 1
 
 type head struct {
@@ -42,7 +42,7 @@ type Journal struct {
 	snapshotSize int
 }
 
-// Open reads what is stored, and calls add with each chunk of the snapshot, and then with each entry
+// Open reads the stored state, and calls add with each chunk of the snapshot, and then with each entry
 // in its order.
 func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*Journal, error) {
 	j := &Journal{client: client}
@@ -129,8 +129,8 @@ func (j *Journal) writeHead(ctx context.Context, h head) error {
 // IsNew reports whether nothing is stored.
 func (j *Journal) IsNew() bool { return j.next == 0 }
 
-// minSize is how many bytes of entries make a snapshot worth its price. To read so many takes a fraction
-// of a second.
+// minSize is the number of bytes of entries from which a snapshot is worth its cost. Reading that
+// many takes a fraction of a second.
 const minSize = 4 << 20
 
 // WantsSnapshot reports whether the entries take more than the snapshot: a new one costs, in

@@ -19,7 +19,7 @@ import (
 // called concurrently.
 type Pattern struct {
 	kind, group string
-	// grouped is whether the group must match. Otherwise, the kind may be of any group.
+	// grouped reports whether the group must match. If not, the kind may be of any group.
 	grouped bool
 }
 

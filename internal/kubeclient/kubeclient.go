@@ -39,7 +39,7 @@ const (
 	withoutManagedFields = ";drop=metadata.managedFields"
 )
 
-// Auth is how to reach the API server.
+// Auth has the settings of the connection to the API server.
 type Auth struct {
 	Type       string // one of the Auth constants
 	Kubeconfig string // with AuthKubeConfig: a path; empty means the usual loading rules

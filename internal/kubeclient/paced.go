@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// readBytes is how much a read should find. If more than that comes within the pause, the
-	// connection is read sooner: what waits unread fills the window of the connection, and the
+	// readBytes is the number of bytes that a read should find. If more come within the pause, the
+	// connection is read sooner, because unread bytes fill the window of the connection, and the
 	// server then waits.
 	readBytes = 48 << 10
 	// readBuffer is the maximum number of bytes of one read. A connection that fills it is read

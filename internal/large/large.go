@@ -7,13 +7,13 @@ package large
 import "github.com/hashicorp/golang-lru/v2/simplelru"
 
 const (
-	// least is how much memory the labels or annotations of a large object take at least. Those
+	// least is the memory from which the labels or annotations of an object count as large. Those
 	// that workloads usually need take less.
 	least = 2 << 10
-	// Most is how much memory the labels and annotations of all large objects may take together.
-	// Only other large objects make room for one, so they do not displace small ones.
+	// Most limits the memory of the labels and annotations of all large objects together. Only
+	// other large objects make room for one, so they do not displace small ones.
 	Most = 24 << 20
-	// ofEntry is what an entry takes in a map in addition to its texts.
+	// ofEntry is the memory of an entry of a map, without its texts.
 	ofEntry = 40
 )
 
@@ -52,7 +52,7 @@ func (o *Objects[K]) Add(k K, labels, annotations map[string]string) {
 	}
 }
 
-// Excess returns the object to remove next; false if what is there fits.
+// Excess returns the object to remove next, or false if all objects fit.
 func (o *Objects[K]) Excess() (oldest K, ok bool) {
 	if o.size > Most {
 		oldest, _, ok = o.sizes.GetOldest()

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// RememberDeleted is how long the count of a deleted event stays known. A recorder that finds
-	// its event gone creates it again with the same name and the cumulative count, which only the
-	// remembered count tells from new occurrences.
+	// RememberDeleted is the time for which the count of a deleted event stays known. A recorder
+	// that finds its event gone creates it again with the same name and the cumulative count, which
+	// only the remembered count tells from new occurrences.
 	RememberDeleted = 24 * time.Hour
 
 	// MaxDeleted bounds the deleted events that are remembered; beyond it the oldest is forgotten
 	// first.
 	MaxDeleted = 100_000
 
-	// outlived is how much older than the object its first occurrence must be for an event of which
-	// nothing is remembered to be taken for a re-creation: its cumulative count belongs to
+	// outlived is the time by which the first occurrence of an unknown event must precede its
+	// creation for the event to count as a re-creation: its cumulative count belongs to
 	// observations before our memory.
 	outlived = time.Hour
 )
@@ -34,8 +34,8 @@ const (
 // that shares another's entry.
 type identity [12]byte
 
-// entry is what is remembered of one event. Its size is what a live event costs, so it holds a
-// digest and small fields.
+// entry has the remembered state of one event. Each live event costs one, so it holds a digest and
+// small fields.
 type entry struct {
 	uid             number // digest of the UID that carried the count last
 	resourceVersion number // highest seen
@@ -92,7 +92,7 @@ type counts struct {
 	// before each window held them, oldest first. So the ledger that is noted never knows more than the
 	// exporters have.
 	heldBack map[identity][]held
-	// before is what Observe found, for holdBack.
+	// before is the state that Observe found, for holdBack.
 	before struct {
 		entry
 		isKnown   bool
@@ -202,8 +202,8 @@ func (l *counts) EndList(namespace string, now time.Time) {
 	}
 }
 
-// mostForgotten is how many events are dropped at once. A listing may find that nearly all events
-// were deleted. It is more than a batch deletes.
+// mostForgotten is the maximum number of events that are dropped at once. A listing may find that
+// nearly all events were deleted. It is more than a batch deletes.
 const mostForgotten = 2000
 
 // Forget drops the deleted events whose time is over, and the oldest of those beyond MaxDeleted, up
@@ -227,9 +227,9 @@ func (l *counts) Len() int { return len(l.entries) }
 // Live is the number of events that exist.
 func (l *counts) Live() int { return len(l.entries) - l.deleted.Len() }
 
-// merge is what is remembered after an observation. Of one object the highest count counts, so that
-// an edited count that goes down and up again is not taken for occurrences; another object under
-// the same name starts from its own.
+// merge returns the entry after an observation. For one object, it keeps the highest count, so that
+// an edited count that goes down and up again does not become occurrences. Another object with the
+// same name starts from its own count.
 func (l *counts) merge(k identity, known, seen entry) entry {
 	if known.isGone() {
 		// A late duplicate of it, too: its deletion comes again after it.

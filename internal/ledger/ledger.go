@@ -18,15 +18,15 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
-// Config is what a ledger depends on.
+// Config configures a ledger.
 type Config struct {
 	Coverage      Coverage
 	FromBeginning bool          // whether events that exist at the first start are new
 	DedupInterval time.Duration // 0: nothing is held back
 }
 
-// Ledger is what is known of events. It is not safe for concurrent use. Its methods are called in the
-// order of the loop, with one batch undelivered at a time: Changed and Versions return what was
+// Ledger knows the counts of events. It is not safe for concurrent use. Its methods are called in
+// the order of the loop, with one batch undelivered at a time: Changed and Versions return what was
 // delivered because callers call them only when no batch is.
 type Ledger struct {
 	config Config
@@ -155,7 +155,7 @@ func (l *Ledger) release(open *window) observation.Observation {
 	return record
 }
 
-// NextEnd is when the next window ends; ok is false when none is open.
+// NextEnd returns the end of the next window. ok is false if none is open.
 func (l *Ledger) NextEnd() (end time.Time, ok bool) { return l.windows.nextEnd() }
 
 // Versions returns, for each stream that runs, the version up to which its events are delivered. What

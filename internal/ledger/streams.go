@@ -14,13 +14,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// Coverage is which events the streams bring.
+// Coverage describes the events that the streams bring.
 type Coverage struct {
 	Namespaces    []string // of the streams; "" is the whole cluster
 	FieldSelector string   // the same for all streams: at most one type; empty selects everything
 }
 
-// stream is what is known of a stream: one that runs, or that ran before.
+// stream has the state of a stream that runs, or that ran before.
 type stream struct {
 	streamEntry
 	noted streamEntry // as it was last noted
@@ -31,17 +31,17 @@ type stream struct {
 	seen int    // of them, those that were seen in this pass
 }
 
-// streamEntry is what a checkpoint has of a stream.
+// streamEntry is the entry of a stream in a checkpoint.
 type streamEntry struct {
 	Namespace       string `json:"namespace"`
 	ResourceVersion string `json:"resourceVersion,omitempty"` // where it resumes; empty: it lists
 	Number          uint16 `json:"number"`                    // above 0; stands for the stream in the entries of events
-	// Listed is whether the stream has ever been listed completely, and Selector the field selector
-	// of the last complete listing.
+	// Listed reports whether the stream has ever been listed completely. Selector is the field
+	// selector of the last complete listing.
 	Listed   bool   `json:"listed,omitempty"`
 	Selector string `json:"selector,omitempty"`
-	// Covers is whether the stream is part of the last coverage: that of the streams that run, once
-	// all of them have been listed, and until then also that of the streams before.
+	// Covers reports whether the stream is part of the last coverage. This has the streams that run
+	// and, until all of them have been listed, also the streams before.
 	Covers bool `json:"covers,omitempty"`
 }
 

@@ -44,8 +44,8 @@ const (
 	maxHeld = 32 << 20
 	// heldOverhead is the memory of what a window holds in addition to the text of its event.
 	heldOverhead = 1 << 10
-	// mostEnded is how many windows end at once, also if they held nothing: all events of a list open
-	// theirs at about the same time. It is more than a batch opens.
+	// mostEnded is the maximum number of windows that end at once, even if they held nothing: all
+	// events of a list open theirs at about the same time. It is more than a batch opens.
 	mostEnded = 2000
 )
 
@@ -162,7 +162,8 @@ func (w *windows) close(ended *window) {
 	}
 }
 
-// nextEnd is when the next window ends or releases what it holds; ok is false when none is open.
+// nextEnd returns the time at which the next window ends or releases what it holds. ok is false if
+// none is open.
 func (w *windows) nextEnd() (end time.Time, ok bool) {
 	switch {
 	case len(w.order) == 0:

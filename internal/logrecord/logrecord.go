@@ -42,7 +42,7 @@ const (
 	// maxAttributes bounds the attributes of a record and of its resource, both together. Loki
 	// accepts 128, adds 5 of its own, and 3 for a trace context.
 	maxAttributes = 120
-	// ownOfRecord is how many attributes writeAttributes writes at most, without tags.
+	// ownOfRecord is the maximum number of attributes that writeAttributes writes, without tags.
 	ownOfRecord = 19
 )
 

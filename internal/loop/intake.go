@@ -10,8 +10,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 )
 
-// readTogether is how long the loop waits after it was woken. What the streams have read together
-// comes one after the other, and should be one batch.
+// readTogether is the time that the loop waits after it was woken. Changes that the streams have
+// read together arrive one after the other, and should be one batch.
 const readTogether = 2 * time.Millisecond
 
 // intake takes batches from the queue.
@@ -88,7 +88,7 @@ func (i *intake) takeRest() {
 	}
 }
 
-// discard forgets what is left in the queue at the end of the session.
+// discard drops the rest of the queue at the end of the session.
 func (i *intake) discard() {
 	i.takeRest()
 	i.release()

@@ -36,15 +36,15 @@ type Config struct {
 	Streams []string
 	// FromBeginning reports whether events that exist at the first start are new.
 	FromBeginning bool
-	// DedupInterval is how long a record holds back the next one of the same object, reason and type;
-	// 0: it does not.
+	// DedupInterval is the time for which a record holds back the next one of the same object,
+	// reason and type. 0 turns this off.
 	DedupInterval      time.Duration
 	CollectionInterval time.Duration
 	Series             series.Config
 	Retry              configretry.BackOffConfig
 }
 
-// Settings are what lasts as long as the process. Callers must set all of them.
+// Settings last as long as the process. Callers must set all of them.
 type Settings struct {
 	Config
 
@@ -77,9 +77,9 @@ func New(settings Settings) *Loop {
 }
 
 const (
-	// patience is how long the last note and the last points may take.
+	// patience is the time that the last note and the last points may take.
 	patience = 4 * time.Second
-	// pauseAfterSession is the pause before the next session of a term that goes on, in addition to the
+	// pauseAfterSession is the pause before the next session of a term that continues, in addition to the
 	// elector's renew deadline: another process has noted progress as the leader. If this one was deposed,
 	// its elector knows by then, and a new session does not end the term of the other one.
 	pauseAfterSession = 3 * time.Second

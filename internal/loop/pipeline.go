@@ -29,7 +29,7 @@ type logsPipeline struct {
 	cluster   semconv.Cluster
 }
 
-// request is what is delivered at once.
+// request has the records that are delivered together.
 type request struct {
 	records []observation.Observation
 	logs    func() plog.Logs // returns a fresh copy

@@ -23,11 +23,11 @@ import (
 // answer which one it is.
 const clusterPart = "the identity of the cluster"
 
-// listedPages is how many pages of lists all streams have in memory at a time. A page has at most 4 MiB,
-// and three times as much when it is decoded.
+// listedPages is the maximum number of pages of lists that all streams together have in memory. A
+// page has at most 4 MiB, and three times as much when it is decoded.
 const listedPages = 4
 
-// session is what the loop works with in one term, or in the process.
+// session has the state of the loop in one term, or in the process.
 type session struct {
 	*Loop
 

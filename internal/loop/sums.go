@@ -61,20 +61,20 @@ func (m *sums) report() {
 	m.health.Counted(usage.Series, usage.Overflowed)
 	if usage.Unnamed > 0 && !m.lacksNames {
 		m.lacksNames = true
-		m.logger.Warn("The receiver may not read the objects of a kind, and knows more than 100 of them in a namespace by reference; "+
-			"in the metric, further ones count without a name. If their names are generated, add a rule to read them",
+		m.logger.Warn("The receiver has no permission to read a kind, and a namespace has more than 100 workloads of it; "+
+			"the metric does not name further ones. If their names are generated, add a rule to read them",
 			zap.String("kind", usage.UnnamedKind), zap.String("namespace", usage.UnnamedNamespace))
 	}
 	if usage.Overflowed > 0 && !m.overflows {
 		m.overflows = true
-		m.logger.Warn("The metric has series.max series, or events of one namespace make half of them; "+
-			"occurrences of other series are counted in one series with otel.metric.overflow. "+
+		m.logger.Warn("The metric has reached series.max, or the events of one namespace half of it; "+
+			"one series with otel.metric.overflow counts all further occurrences. "+
 			"Raise series.max, disable attributes, extract fewer tags, or exclude reasons",
 			zap.Int("series", usage.Series), zap.String("namespace", usage.OverflowedNamespace))
 	}
 }
 
-// run emits the sums at intervals until stop ends. An emission goes on until drain ends.
+// run emits the sums at intervals until stop ends. An emission continues until drain ends.
 func (m *sums) run(stop, drain context.Context) {
 	ticker := time.NewTicker(m.interval)
 	defer ticker.Stop()

@@ -58,7 +58,7 @@ func logged(p *harness.Process, message string) int { return p.Log.FilterMessage
 func TestTheLogOfALeaderSaysWhereItsTermBegins(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		const leads = "Started leading"
-		const first, next = "No progress in the ConfigMap: this is a first start; start_at decides about existing events",
+		const first, next = "No progress in the ConfigMap: this is a first start; start_at decides whether existing events are emitted",
 			"Continuing from the progress of the last leader"
 		a, b := harness.NewReplicas(t, api, nil, "start_at: beginning")
 		a.Elect()

@@ -21,7 +21,7 @@ const (
 	// checkpointEvery is the least time between two writes to storage. With the write itself, progress
 	// is noted within a second.
 	checkpointEvery = 800 * time.Millisecond
-	// chunkBytes is how large a part of a snapshot is.
+	// chunkBytes is the size of a part of a snapshot.
 	chunkBytes = 1 << 20
 	// clusterKey is the key of the entry that has the cluster's UID.
 	clusterKey = "c"
@@ -29,7 +29,8 @@ const (
 	storagePart = "storage"
 )
 
-// slowWrite is how long a write may take before the status reports it: storage may ignore the context.
+// slowWrite is the time that a write may take before the status reports it, because storage may
+// ignore the context.
 const slowWrite = Slow + time.Second
 
 var (
@@ -125,14 +126,14 @@ func (c *Checkpoint) read(ctx context.Context, cluster string, fresh func() *led
 	c.ledger.Track() // What Settle changes is to be noted, too.
 	c.ledger.Settle(time.Now())
 	if c.journal.IsNew() {
-		c.logger.Info("No checkpoint in the storage: this is a first start; start_at decides about existing events")
+		c.logger.Info("No checkpoint in the storage: this is a first start; start_at decides whether existing events are emitted")
 	} else {
 		c.logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", c.ledger.Len()))
 	}
 	return nil
 }
 
-// setAside leaves what is stored where it is, and starts from scratch.
+// setAside leaves the stored state where it is, and starts from scratch.
 func (c *Checkpoint) setAside(ctx context.Context, fresh func() *ledger.Ledger, why string, fields ...zap.Field) (err error) {
 	var key string
 	if c.journal, key, err = journal.SetAside(ctx, c.client); err != nil {
@@ -140,7 +141,7 @@ func (c *Checkpoint) setAside(ctx context.Context, fresh func() *ledger.Ledger, 
 	}
 	c.ledger, c.cluster = fresh(), ""
 	c.ledger.Track()
-	c.logger.Error(why+"; it is set aside, and the receiver starts from scratch: start_at decides about existing events",
+	c.logger.Error(why+"; it is set aside, and the receiver starts from scratch: start_at decides whether existing events are emitted",
 		append(fields, zap.String("set_aside", key))...)
 	return nil
 }
@@ -214,7 +215,7 @@ func (c *Checkpoint) write(ctx context.Context) error {
 	began := time.Now()
 	late := time.AfterFunc(slowWrite, func() {
 		c.observer.Failed(storagePart, "slow",
-			"Writing the checkpoint takes long; waiting. Events are delivered all the same, and a crash repeats more of them", errSlowWrite)
+			"Writing the checkpoint takes long; waiting. Events are still delivered, but a crash repeats more of them", errSlowWrite)
 	})
 	err := c.put(ctx, snapshot, changed)
 	late.Stop()
@@ -224,7 +225,7 @@ func (c *Checkpoint) write(ctx context.Context) error {
 		c.putBackLocked(snapshot, changed)
 		c.observer.NotSaved()
 		c.observer.Failed(storagePart, "unavailable",
-			"Cannot write the checkpoint; retrying. Events are delivered all the same, and a crash repeats more of them", err)
+			"Cannot write the checkpoint; retrying. Events are still delivered, but a crash repeats more of them", err)
 		return err
 	}
 	c.wantsSnapshot, c.saved = c.wantsSnapshot || c.journal.WantsSnapshot(), began

@@ -78,7 +78,7 @@ func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledg
 		noted, err := c.begin(ctx)
 		if err == nil {
 			if len(noted) == 0 {
-				c.logger.Info("No progress in the ConfigMap: this is a first start; start_at decides about existing events")
+				c.logger.Info("No progress in the ConfigMap: this is a first start; start_at decides whether existing events are emitted")
 			} else {
 				c.logger.Info("Continuing from the progress of the last leader", zap.String("streams", encode(noted)))
 			}
@@ -105,7 +105,7 @@ func (c *ConfigMap) begin(ctx context.Context) (ledger.Versions, error) {
 			return nil, err
 		}
 		if known := c.object.Data[clusterData]; known != "" && c.cluster != "" && known != c.cluster {
-			c.logger.Warn("The progress in the ConfigMap is of another cluster; it is not used: start_at decides about existing events",
+			c.logger.Warn("The progress in the ConfigMap is of another cluster; it is not used: start_at decides whether existing events are emitted",
 				zap.String("progress_cluster", known), zap.String("cluster", c.cluster))
 			noted = nil
 		}
@@ -172,7 +172,7 @@ func (c *ConfigMap) report(ctx context.Context, err error) {
 		c.observer.Works(ConfigMapPart, "The progress of the leader is noted again")
 		return
 	}
-	c.observer.Failed(ConfigMapPart, causeOf(err), "Cannot note the progress of the leader; retrying. Events are delivered all the same, and the next leader repeats more of them", err)
+	c.observer.Failed(ConfigMapPart, causeOf(err), "Cannot note the progress of the leader; retrying. Events are still delivered, but the next leader repeats more of them", err)
 }
 
 // read reads the ConfigMap into object, which is new if it does not exist.

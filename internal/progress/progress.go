@@ -16,8 +16,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
 )
 
-// Progress is where one session notes what it has delivered. Its methods must not be called
-// concurrently.
+// Progress stores what one session has delivered. Its methods must not be called concurrently.
 type Progress interface {
 	// Load fills the ledger that fresh returns with what earlier sessions noted. It retries until it
 	// can be read: until then, nothing may be emitted and nothing overwritten. cluster is the UID of
@@ -60,7 +59,7 @@ func (Nowhere) End(context.Context) {}
 const (
 	// RetryRead is the pause between two attempts to read what a session starts with.
 	RetryRead = time.Second
-	// Slow is how long such a read may take before the status reports it, and how long a write may take
-	// before it counts as failed. Storage that ignores the context only delays the next write.
+	// Slow is the time that such a read may take before the status reports it, and that a write may
+	// take before it counts as failed. Storage that ignores the context only delays the next write.
 	Slow = 10 * time.Second
 )

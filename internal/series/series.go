@@ -23,8 +23,8 @@ type Config struct {
 	// as one of these.
 	Max int
 	TTL time.Duration // a series that has not changed for this time is dropped
-	// InitialZero is whether the first point of a series has the value 0, so that a query sees how
-	// much the first occurrences add.
+	// InitialZero makes 0 the first point of a series, so that a query sees how much the first
+	// occurrences add.
 	InitialZero bool
 	// Disabled has the attributes of points that are left out, and so do not distinguish series;
 	// nil: none.
@@ -39,9 +39,9 @@ type Series struct {
 	// mu guards everything below: the loop adds while the metrics are read on a timer.
 	mu    sync.Mutex
 	byKey map[key]*series
-	// byOrigin is how many series the Events of each namespace have made.
+	// byOrigin counts the series that the Events of each namespace have made.
 	byOrigin map[string]int
-	// begin is when the sums began. A new series starts after it.
+	// begin is the start time of the sums. A new series starts after it.
 	begin time.Time
 	// ended has the times of the last points of series that were dropped, for TTL. A series that
 	// begins again starts after them.
@@ -75,7 +75,7 @@ const (
 // Attributes returns the attributes of points, apart from tags, which users can disable.
 func Attributes() []string { return append([]string{clusterUID, clusterName}, names[:]...) }
 
-// identity is what tells a series from others. It never changes.
+// identity distinguishes a series from others. It never changes.
 type identity struct {
 	values [len(names)]string // by names; empty: the series does not have it
 	tags   []extract.Tag
@@ -120,7 +120,7 @@ func (s *Series) Add(observations []observation.Observation, now time.Time) {
 	}
 }
 
-// Usage is how many series there are, and what has happened since TakeUsage was last called.
+// Usage has the number of series, and what has happened since the last call of TakeUsage.
 type Usage struct {
 	Series     int // without the overflow series
 	Overflowed int // observations that count in the overflow series

@@ -15,8 +15,8 @@ import (
 // workload is the object that occurrences count under.
 type workload struct {
 	apiVersion, kind, name, uid string
-	// place is where the names of workloads that are known by reference only are bounded; zero: the
-	// object was read, or it has no name here.
+	// place bounds the names of workloads that are known only by reference. It is zero if the
+	// object was read, or has no name here.
 	place place
 }
 
@@ -48,9 +48,9 @@ func workloadOf(o *observation.Observation, namespace string) workload {
 	return w
 }
 
-// maxReferences is how many names the workloads of one kind in one namespace have at the same time
-// that are known by reference only: whether these names were generated cannot be known, and anybody
-// who may write Events can make them up.
+// maxReferences limits the names of the workloads of one kind in one namespace that are known only
+// by reference. The receiver cannot know whether these names were generated, and anybody who may
+// write Events can make them up.
 const maxReferences = 100
 
 // references has, for each place, the names that series have, and how many series have each.

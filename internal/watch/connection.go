@@ -24,14 +24,15 @@ import (
 )
 
 const (
-	// pageSize is how many events a page of a list has. For each page, etcd counts all events that
-	// follow: with client-go's default of 500, a list of 50,000 events takes 1.7 times as long.
+	// pageSize is the number of events in a page of a list. For each page, etcd counts all events
+	// that follow: with client-go's default of 500, a list of 50,000 events takes 1.7 times as
+	// long.
 	pageSize = 2000
-	// maxPage is how many bytes a page of several events may have. 2,000 usual events have less than
+	// maxPage is the maximum size of a page of several events. 2,000 usual events have less than
 	// half of it.
 	maxPage = 4 << 20
-	// responseTimeout is how long the server may take to answer a request, to end a watch after its
-	// timeout, and may ask to wait.
+	// responseTimeout is the time that the server may take to answer a request, may take to end a
+	// watch after its timeout, and may ask the receiver to wait.
 	responseTimeout = time.Minute
 	// minWatchTimeout is the minimum time after which the server ends a watch. The actual time is
 	// random, up to twice the minimum, so that many receivers do not reconnect together.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxEvent is how many bytes an event may have. etcd takes objects of up to 1.5 MiB by default.
+	// maxEvent is the maximum size of an event. etcd takes objects of up to 1.5 MiB by default.
 	maxEvent = 16 << 20
 	// readBuffer is small, because each stream has one: most messages do not have many more bytes.
 	readBuffer = 1 << 10
@@ -58,7 +58,7 @@ func (d *decoder) decode() (kwatch.EventType, runtime.Object, error) {
 	return d.messages.Decode()
 }
 
-// messageReader bounds what is read for a message. A decoder keeps all of it in memory.
+// messageReader limits the bytes that are read for a message. A decoder keeps all of it in memory.
 type messageReader struct {
 	io.ReadCloser
 	left int

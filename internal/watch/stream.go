@@ -17,12 +17,12 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// minUptime is how long a stream must have been open to reset the back-off. Otherwise the receiver
-// would connect without a pause to a proxy that accepts every watch and closes it at once.
+// minUptime is the time that a stream must have been open to reset the back-off. Otherwise, the
+// receiver would connect without a pause to a proxy that accepts every watch and closes it at once.
 const minUptime = 5 * time.Second
 
-// maxQuickEnds is how many consecutive connections must end at once to count as a failure. One or
-// two end at once when an API server restarts.
+// maxQuickEnds is the number of consecutive connections that must end at once to count as a
+// failure. One or two end at once when an API server restarts.
 const maxQuickEnds = 3
 
 // errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
@@ -33,13 +33,13 @@ var errClosedAtOnce = errors.New("the connection was closed at once")
 type Stream struct {
 	config Config
 
-	// resourceVersion is where the watch resumes; empty means that a list is due.
+	// resourceVersion is the version from which the watch resumes. Empty means that a list is due.
 	resourceVersion string
 	// exactAt is the version of the list that is due, if it is one at an exact version.
 	exactAt string
 	// highest is the highest version that is known of the cluster.
 	highest uint64
-	// internalErrorAt is where the last internal error ended a stream.
+	// internalErrorAt is the version at which the last internal error ended a stream.
 	internalErrorAt string
 	// failed is set from a failure until a watch is open.
 	failed bool
@@ -83,7 +83,7 @@ func (s *Stream) Run(ctx context.Context) {
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > minUptime || resumes && cause == Expired {
 			// The server answers, and only a list helps: the failures before must not delay it. If a
-			// list itself expires, the delays go on.
+			// list itself expires, the delays continue.
 			delays = backoff
 		}
 		if err == nil && !quickEnd {

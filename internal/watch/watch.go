@@ -44,8 +44,8 @@ type Change struct {
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
 	Event     *corev1.Event // nil for ListBegan, ListEnded, WentBack and Bookmark
 	SeenAt    time.Time     // when the receiver read it
-	// ResourceVersion is where a stream can resume once the receiver has processed this change and
-	// those before it. It is empty within a list, which must start from scratch.
+	// ResourceVersion is the version from which a stream can resume once the receiver has processed
+	// this change and those before it. It is empty within a list, which must start from scratch.
 	ResourceVersion string
 }
 
@@ -90,13 +90,13 @@ type Taker interface {
 	Put(context.Context, Change) error
 }
 
-// Config is what to stream, and the Taker of the changes.
+// Config selects what to stream, and has the Taker of the changes.
 type Config struct {
 	Client        rest.Interface
 	Namespace     string // empty: the whole cluster
 	FieldSelector string // empty: everything
-	// ResourceVersion is where to resume. If it is empty, or the server no longer has it, the
-	// stream starts with a list.
+	// ResourceVersion is the version from which to resume. If it is empty, or the server no longer
+	// has it, the stream starts with a list.
 	ResourceVersion string
 	// ExactAt is the resource version up to which an earlier leader has delivered. It is used if ResourceVersion is
 	// empty: the stream lists the events as of that version and watches from it. If the server does
@@ -107,6 +107,6 @@ type Config struct {
 	// Pages bounds how many pages of lists are in memory. Several streams may share it; nil: one page
 	// is.
 	Pages *semaphore.Weighted
-	// Keep drops from an event what is not used; nil: nothing is dropped.
+	// Keep drops unused fields from an event; nil: nothing is dropped.
 	Keep func(*corev1.Event)
 }

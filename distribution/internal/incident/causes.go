@@ -21,7 +21,8 @@ type row struct {
 	change string // the kind of the change
 	// text has %o for the object, %m for the message, %1 and %2 for groups of says, and %r for the pod that preempts.
 	text string
-	// before is how long before the onset it can have been. A state that goes on counts from its end.
+	// before is the longest time between the cause and the onset. An ongoing state counts from its
+	// end.
 	before time.Duration
 	late   time.Duration // how long after the change its record can come
 	can    []string      // the classes of problems that it can cause
@@ -56,7 +57,7 @@ const (
 
 func says(pattern string) *regexp.Regexp { return regexp.MustCompile(pattern) }
 
-// causes are what Events of nodes, evictions, volumes and deployment tools mean.
+// causes lists what Events of nodes, evictions, volumes and deployment tools mean.
 var causes = []row{
 	{reason: "NodeNotReady", kinds: ofNodes, change: kindNode, text: "%o became NotReady", before: soon, can: []string{classNode, classProbe, classStart, classMount, classSchedule, classEviction}, end: "NodeReady", moves: true},
 	{reason: "NodeNotSchedulable", kinds: ofNodes, change: kindNode, text: "%o was cordoned", before: soon, late: statusUpdate, can: places, end: "NodeSchedulable", moves: true},

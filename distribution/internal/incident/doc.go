@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package incident says what is wrong in a cluster, and what changed before it began: records of
+// Package incident finds what is wrong in a cluster, and what changed before it began: records of
 // Kubernetes Events in, problems with causes out.
 //
 // A Model keeps one Fact for each Event of the last hour, and the rollouts of package rollout. Everything

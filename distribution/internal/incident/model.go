@@ -15,7 +15,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
-// Horizon is how far back a Model looks.
+// Horizon is the time for which a Model keeps records.
 const Horizon = time.Hour
 
 // The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so that
@@ -26,7 +26,7 @@ const (
 	maxFacts        = 2_000 // of a workload
 )
 
-// Model is what is known of the last hour.
+// Model holds what is known of the last hour.
 type Model struct {
 	since     time.Time // from then on records are complete
 	forgotten time.Time
@@ -48,7 +48,7 @@ type workload struct {
 // space is a namespace of a cluster.
 type space struct{ cluster, namespace string }
 
-// use is what a namespace takes of the Model, and what was dropped of it.
+// use counts the bytes of a namespace in the Model, and what was dropped of it.
 type use struct {
 	bytes   int
 	dropped Dropped
@@ -202,7 +202,7 @@ func (m *Model) remove(w *workload) {
 	delete(m.workloads, w.key)
 }
 
-// forgetEvery is how often a Model forgets.
+// forgetEvery is the time between two passes in which a Model forgets.
 const forgetEvery = 10 * time.Second
 
 // forget drops what is older than the Horizon.

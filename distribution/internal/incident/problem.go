@@ -70,8 +70,9 @@ func classOf(f *Fact) string {
 	return cmp.Or(classes[f.Kind], classOther)
 }
 
-// quiets are how long an Event of a class is not repeated before the problem counts as over. A kubelet
-// writes one at least every 5 minutes, a ReplicaSet's controller after up to 1000 s.
+// quiets has, for each class of Events, the time without a repeat after which the problem counts as
+// over. A kubelet writes one at least every 5 minutes, a ReplicaSet's controller after up to 1000
+// s.
 var quiets = map[string]time.Duration{
 	classCreate: 17 * time.Minute, classCrash: 10 * time.Minute, classJob: Horizon, classNode: Horizon, classOther: 17 * time.Minute,
 	classSchedule: 35 * time.Minute, // A scheduler writes a series of events.k8s.io each 30 minutes (client-go, tools/events).
@@ -81,9 +82,9 @@ const (
 	usualQuiet = 6 * time.Minute
 	// probeQuiet is the least for a probe, which a kubelet reports each time at first: periods of two minutes exist.
 	probeQuiet = 150 * time.Second
-	// startTime is how long a probe may fail after the start of a container.
+	// startTime is the time for which a probe may fail after the start of a container.
 	startTime = time.Minute
-	// endTime is how long warnings of a pod that ends may come.
+	// endTime is the time for which a pod that ends may have warnings.
 	endTime = 2 * time.Minute
 )
 
@@ -113,7 +114,7 @@ func (s *spell) name() string {
 	return strings.Join([]string{s.class, s.reason, s.container, s.fact.part().String()}, "\n")
 }
 
-// Problems returns the problems that go on, the newest first, and then those that are over, the newest first.
+// Problems returns the ongoing problems, and then those that are over, each the newest first.
 func (m *Model) Problems(q Query, now time.Time) []Problem {
 	_, until := q.window(now)
 	v := m.look(until)
@@ -140,8 +141,8 @@ func (m *Model) Problems(q Query, now time.Time) []Problem {
 	return all
 }
 
-// mostOfNamespace is how many problems of a namespace come before those of others, so that one tenant does not displace
-// what others look for.
+// mostOfNamespace is the maximum number of problems of a namespace that come before those of
+// others, so that one tenant does not displace what others look for.
 const mostOfNamespace = 10
 
 // spread puts the problems of a namespace that are too many behind all others.
@@ -164,7 +165,7 @@ func spread(all []Problem) {
 // maxExplained bounds the problems of an answer that are explained, so that no answer takes long.
 const maxExplained = 200
 
-// onset is when a problem of a workload began.
+// onset is the beginning of a problem of a workload.
 type onset struct {
 	at    time.Time
 	key   Key
@@ -191,7 +192,7 @@ func (q Query) admitsProblem(p *Problem, now time.Time) bool {
 	return slices.ContainsFunc(p.facts, q.admits)
 }
 
-// view is what a Model knows at a time.
+// view is a Model as of a time.
 type view struct {
 	model     *Model
 	now       time.Time
@@ -202,7 +203,7 @@ type view struct {
 	onsets     []onset // of all problems, the oldest first
 }
 
-// known is what is known of a workload at the time of a view.
+// known holds what is known of a workload at the time of a view.
 type known struct {
 	*workload
 	view     *view
@@ -378,7 +379,7 @@ func (w *known) newestProblem(spells []*spell) Problem {
 // problemOf returns the problem that spells of several pods are.
 func (w *known) problemOf(class string, spells []*spell) Problem {
 	slices.SortStableFunc(spells, func(a, b *spell) int { return a.onset().Compare(b.onset()) })
-	p := Problem{Key: w.key, Class: class, Container: spells[0].container, Onset: spells[0].onset(), spells: spells}
+	p := Problem{Key: w.key, Class: class, Container: spells[0].container, Onset: spells[0].onset(), Causes: []Cause{}, spells: spells}
 	goesOn := slices.ContainsFunc(spells, func(s *spell) bool { return s.over.IsZero() })
 	var shown []occurrence
 	for _, s := range spells {
@@ -426,7 +427,7 @@ const (
 	maxText    = 240 // bytes of a message in an answer
 )
 
-// tell chooses the message that says most: the newest one that names a cause.
+// tell chooses the most telling message: the newest one that names a cause.
 func (p *Problem) tell() {
 	best := p.facts[0]
 	for _, f := range p.facts {
@@ -444,13 +445,12 @@ func (p *Problem) tell() {
 	}
 }
 
-// meaning returns how much a message says: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
+// meaning rates how much a message explains: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
 func meaning(f *Fact) int {
-	reason, isError := strings.CutPrefix(f.Message, "Error: ")
 	switch {
 	case !f.IsWarning():
 		return 0
-	case strings.HasPrefix(f.Message, "Back-off"), isError && !strings.Contains(reason, " "):
+	case !rollout.HasCause(f.Message):
 		return 1
 	}
 	return 2

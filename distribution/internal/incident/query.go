@@ -11,22 +11,23 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
-// Summary is what happened to a workload and to what it owns, as far as a Query admits it.
+// Summary has the events of a workload and of what it owns that match a Query.
 type Summary struct {
-	Key           Key
-	All, Warnings int64
-	Last          time.Time
-	LastWarning   time.Time // zero: there is none
-	Reasons       []Counted // warnings first
-	Manifests     []string
-	Facts         []*Fact // the newest first; read only
+	Key         Key       `json:"workload"`
+	All         int64     `json:"occurrences"`
+	Warnings    int64     `json:"warnings"`
+	Last        time.Time `json:"last"`
+	LastWarning time.Time `json:"last_warning,omitzero"` // zero: there is none
+	Reasons     []Counted `json:"reasons"`               // warnings first
+	Manifests   []string  `json:"manifests,omitempty"`
+	Facts       []*Fact   `json:"-"` // the newest first; read only
 }
 
 // Counted is a value with its occurrences.
 type Counted struct {
-	Value   string
-	Warning bool
-	N       int64
+	Value   string `json:"reason"`
+	Warning bool   `json:"warning,omitempty"`
+	N       int64  `json:"occurrences"`
 }
 
 // Slot is a part of a chart.
@@ -173,7 +174,7 @@ func (m *Model) Values(q Query, now time.Time) Values {
 	return Values{ordered(counts[0]), ordered(counts[1]), ordered(counts[2]), ordered(counts[3])}
 }
 
-// idle is how long a rollout is quiet before what is missing counts as a failure.
+// idle is the time without news after which what a rollout lacks counts as a failure.
 const idle = 5 * time.Minute
 
 func options(now time.Time) rollout.Options { return rollout.Options{Idle: idle, Now: now} }

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
-// spells returns what is wrong with each pod and each other object, without what is no problem.
+// spells returns the problems of each pod and each other object.
 func (w *known) spells() (all []*spell) {
 	type thread struct{ class, reason, container, subject string }
 	threads := map[thread][]occurrence{}
@@ -121,7 +121,7 @@ func (w *known) startedBefore(o occurrence) (started time.Time) {
 	return started
 }
 
-// restarts returns when containers started again that nobody had killed: they crashed, ran out of memory or ended.
+// restarts returns the restarts of containers that nobody had killed: they crashed, ran out of memory or ended.
 func (w *known) restarts() (all []occurrence) {
 	starts := map[[2]string][]*Fact{} // by pod and container
 	for _, f := range w.facts {
@@ -192,7 +192,7 @@ func (w *known) parts(class string, occurrences []occurrence) (all [][]occurrenc
 	return append(all, occurrences[begin:])
 }
 
-// overOf returns since when a spell is over, and why; zero: it goes on.
+// overOf returns when a spell ended, and why. Zero means that it is ongoing.
 func (w *known) overOf(s *spell) (over time.Time, because string) { return w.overAt(s, w.now) }
 
 // overAt returns since when a spell was over, as far as it was known at a time.
@@ -203,11 +203,8 @@ func (w *known) overAt(s *spell, now time.Time) (over time.Time, because string)
 	if at, text := w.recovery(s, now); !at.IsZero() {
 		return at, text
 	}
-	if at := w.passed(s, now); !at.IsZero() {
-		return at, "the pod went on to start"
-	}
 	if quiet := w.quietOf(s); now.Sub(s.last()) > quiet {
-		return s.last(), "nothing has repeated it for " + inWords(quiet)
+		return s.last(), "nothing has repeated it for " + InWords(quiet)
 	}
 	return over, ""
 }
@@ -242,19 +239,6 @@ func (w *known) quietOf(s *spell) time.Duration {
 		pause = max(pause, s.occurrences[i].at.Sub(s.occurrences[i-1].at))
 	}
 	return min(most, max(probeQuiet, 3*pause))
-}
-
-// passed returns when a container of the pod started after an init container had failed; zero: none has.
-func (w *known) passed(s *spell, now time.Time) (at time.Time) {
-	if !s.fact.Init {
-		return at
-	}
-	for _, f := range w.progress[s.fact.Pod] {
-		if f.Reason == reasonStarted && !f.Init && !f.First.Before(s.last()) && !f.First.After(now) {
-			return f.First
-		}
-	}
-	return at
 }
 
 // hasEnd reports whether another Event ends the state of a node.
@@ -375,7 +359,7 @@ func (w *known) firstAfter(least, now time.Time, is func(*Fact) bool) (at time.T
 	return at
 }
 
-// isSuccess reports whether a controller says that it has done its work.
+// isSuccess reports whether a controller has done its work.
 func isSuccess(f *Fact) bool {
 	text := strings.ToLower(f.Reason + " " + f.Message)
 	return strings.Contains(text, "succe") && f.Pod == ""

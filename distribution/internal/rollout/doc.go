@@ -2,7 +2,7 @@
 
 // Package rollout computes rollouts from records of Kubernetes Events: records in, spans out.
 //
-// A Model is what is known of the rollouts of all workloads. What Read takes from a batch of
+// A Model holds what is known of the rollouts of all workloads. What Read takes from a batch of
 // records, what is saved, and the memory of the connector and of the page of events are all Models.
 // Join adds one Model to another. It keeps the earliest and the latest time of each Event, so that
 // the result depends neither on the order of the records nor on repeats. Evict bounds a Model in bytes.

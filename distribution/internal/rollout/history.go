@@ -4,18 +4,18 @@ package rollout
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 	"time"
 )
 
-// skew is how much earlier than its cause the first record of a pod can be: the times of controllers
-// have a resolution of a second, and clocks differ.
+// skew is the longest time by which the first record of a pod can be earlier than its cause: the
+// times of controllers have a resolution of a second, and clocks differ.
 const skew = int64(2 * time.Second)
 
-// StopWindow is how long after the end of a pod a rollout can begin that ended it. A StatefulSet, and
-// a Deployment that recreates its pods, start the new pod after the end of the old one.
+// StopWindow is the longest time between the end of a pod and the start of the rollout that ended
+// it. A StatefulSet, and a Deployment that recreates its pods, start the new pod after the end of
+// the old one.
 const StopWindow = time.Minute
 
 // episode is one rollout of a revision. A rollback is another one of the same revision.
@@ -30,30 +30,17 @@ type episode struct {
 // it was active before, and another revision was activated since, or has pods. A scale-up from zero of the
 // current revision is none.
 func (w *Workload) again() (cuts []episode) {
-	for e, known := range w.begun() {
-		if known {
-			cuts = append(cuts, e)
+	previous, seen := map[string]episode{}, map[string]bool{} // by controller, and by revision
+	for _, a := range w.activations() {
+		activation := w.Activations[a.activation]
+		before := previous[activation.Controller]
+		known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
+		if known && (before.revision != a.revision || w.replaces(activation)) {
+			cuts = append(cuts, a)
 		}
+		previous[activation.Controller], seen[a.revision] = a, true
 	}
 	return cuts
-}
-
-// begun returns the activations that begin a rollout, and whether the revision was active before.
-func (w *Workload) begun() iter.Seq2[episode, bool] {
-	return func(yield func(episode, bool) bool) {
-		previous := map[string]episode{} // by controller
-		seen := map[string]bool{}
-		for _, a := range w.activations() {
-			activation := w.Activations[a.activation]
-			before := previous[activation.Controller]
-			known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
-			if begins := !known || before.revision != a.revision || w.replaces(activation); begins && !yield(a, known) {
-				return
-			}
-			previous[activation.Controller] = a
-			seen[a.revision] = true
-		}
-	}
 }
 
 // replaces reports whether another revision had pods when this one was scaled up from zero: the last known scaling of

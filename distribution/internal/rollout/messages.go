@@ -63,7 +63,7 @@ func kindOf(reason, message string) string {
 	return ""
 }
 
-// isRestart reports whether the pod goes on after a kubelet has killed the container.
+// isRestart reports whether the pod continues after a kubelet has killed the container.
 func isRestart(message string) bool {
 	for _, part := range []string{"will be restarted", "before restart", "requires restart", "FailedPostStartHook"} {
 		if strings.Contains(message, part) {
@@ -93,7 +93,7 @@ type Scaling struct {
 	Up       bool
 }
 
-// ScalingOf returns what the message of a ScalingReplicaSet says.
+// ScalingOf parses the message of a ScalingReplicaSet.
 func ScalingOf(message string) (s Scaling, ok bool) {
 	match := scaled.FindStringSubmatch(strings.TrimPrefix(message, combined))
 	if match == nil {
@@ -125,20 +125,19 @@ func NamedIn(message string) (kind, name string) {
 	return strings.ToLower(match[1]), match[2]
 }
 
-// pullOf returns what a message about a pull has: the image, its size in bytes, and how long the
-// kubelet took. Values that it does not have are empty.
-func pullOf(message string) (name string, bytes int64, took time.Duration) {
+// pullOf returns what a message about a pull has: the image, and how long the kubelet took. Values that it does not
+// have are empty.
+func pullOf(message string) (name string, took time.Duration) {
 	name = between(message, `image "`, `"`)
-	bytes, _ = strconv.ParseInt(between(message, "Image size: ", " bytes"), 10, 64)
 	if before, _, ok := strings.Cut(message, " including waiting)"); ok {
 		took, _ = time.ParseDuration(before[strings.LastIndex(before, "(")+1:])
-		return name, bytes, took
+		return name, took
 	}
 	if _, rest, ok := strings.Cut(message, `" in `); ok {
 		text, _, _ := strings.Cut(rest, " ")
 		took, _ = time.ParseDuration(text)
 	}
-	return name, bytes, took
+	return name, took
 }
 
 // between returns the text between two others; empty: one of them is missing.

@@ -7,7 +7,7 @@ import (
 	"maps"
 )
 
-// Model is what is known of rollouts. The zero value knows nothing.
+// Model holds what is known of rollouts. The zero value knows nothing.
 type Model struct {
 	// Workloads are by cluster, namespace and UID: a cluster-scoped object can own objects in several namespaces.
 	Workloads map[string]*Workload `json:"w,omitempty"`
@@ -73,7 +73,7 @@ type Revision struct {
 	Sent map[string]bool `json:"s,omitempty"`
 	// First is the time of the first record that shows that the revision started; 0: there is none.
 	First int64 `json:"f,omitempty"`
-	// News is when the process last had news of the revision.
+	// News is the time at which the process last had news of the revision.
 	News int64 `json:"w,omitempty"`
 	// Closed reports that all parts that are known were delivered.
 	Closed      bool `json:"x,omitempty"`
@@ -89,7 +89,7 @@ type Pod struct {
 	Events map[string]Event `json:"e,omitempty"` // by UID
 }
 
-// Event is what is known of one Event: kubelets repeat an Event, and drop repeats.
+// Event holds what is known of one Event: kubelets repeat an Event, and drop repeats.
 type Event struct {
 	Reason    string `json:"r"`
 	Kind      string `json:"k,omitempty"` // what the model tells apart by the message; empty: the reason

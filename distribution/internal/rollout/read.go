@@ -153,7 +153,7 @@ func ownerOf(attributes pcommon.Map, index int) string {
 	return chain.Slice().At(index).AsString()
 }
 
-// read adds what the record says to the model, and reports whether it says something.
+// read adds the record to the model, and reports whether it has something for it.
 func (s *subject) read(m *Model, record plog.LogRecord) bool {
 	e := eventOf(record)
 	uid := text(record.Attributes(), "k8s.event.uid")

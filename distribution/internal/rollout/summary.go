@@ -149,7 +149,7 @@ func (r *Revision) images() map[string]string {
 	all, times := map[string]string{}, map[string]int64{}
 	for _, p := range r.Pods {
 		for _, e := range p.Events {
-			name, _, _ := pullOf(e.Message)
+			name, _ := pullOf(e.Message)
 			if name == "" || e.Container == "" || e.Last < times[e.Container] {
 				continue
 			}
@@ -173,7 +173,7 @@ func (s *Rollout) imageChanges() (all []string) {
 	return all
 }
 
-// PodState is where and when a pod was.
+// PodState is the state of a pod: its node, and its times.
 type PodState struct {
 	UID, Name, Revision, Node string
 	Began, Started            int64 // the first start of the last container; 0: no record shows it

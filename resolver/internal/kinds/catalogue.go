@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// freshFor is how long the documents prove that a kind is not served.
+	// freshFor is the time for which the documents prove that a kind is not served.
 	freshFor = time.Second
 	// readInterval is the mean time between two reads that unknown kinds cause. Nobody validates
 	// the references in events: those to invented kinds must not cost a request each.
 	readInterval = 10 * time.Second
-	// readBurst is how many such reads may follow each other. An operator installs several CRDs at
-	// a time, and their first events come at once.
+	// readBurst is the number of such reads that may follow each other at once. An operator
+	// installs several CRDs at a time, and their first events come at once.
 	readBurst = 10
 )
 
@@ -58,7 +58,7 @@ type Catalogue struct {
 	reading  chan struct{} // closed when the read that is in flight ends; nil: there is none
 }
 
-// Config is what a catalogue depends on.
+// Config configures a catalogue.
 type Config struct {
 	Client *http.Client
 	// URL returns the address of a path on the API server.

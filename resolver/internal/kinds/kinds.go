@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is how the API server serves one kind of object: the path, and whether its objects are in
-// namespaces. It is immutable.
+// Kind describes how the API server serves one kind of object: the path, and whether its objects
+// are in namespaces. It is immutable.
 type Kind struct {
 	Name       unique.Handle[schema.GroupKind]
 	APIVersion string
