@@ -185,8 +185,9 @@ func (p *Plan) settings(c *Configured) map[string]any {
 			"enabled": !c.NoOwners, "max_depth": c.MaxDepth,
 			"cache_size": c.CacheSize, "cache_ttl": c.CacheTTL.String(),
 		},
-		"series":  map[string]any{"max": c.MaxSeries, "ttl": c.SeriesTTL.String(), "initial_zero": !c.NoZero},
-		"metrics": map[string]any{"k8s.event.occurrences": map[string]any{"attributes": c.attributes()}},
+		"resource_attributes": uidsOfOwners(),
+		"series":              map[string]any{"max": c.MaxSeries, "ttl": c.SeriesTTL.String(), "initial_zero": !c.NoZero},
+		"metrics":             map[string]any{"k8s.event.occurrences": map[string]any{"attributes": c.attributes()}},
 	}
 	if c.FromBeginning {
 		set["start_at"] = "beginning"
@@ -196,6 +197,15 @@ func (p *Plan) settings(c *Configured) map[string]any {
 	}
 	if p.Elector {
 		set["k8s_leader_elector"] = electorID.String()
+	}
+	return set
+}
+
+// uidsOfOwners switches the attributes on that are off by default and that the checks of owners read.
+func uidsOfOwners() map[string]any {
+	set := map[string]any{}
+	for _, role := range []string{"owner", "replicaset", "deployment", "statefulset", "job", "cronjob"} {
+		set["k8s."+role+".uid"] = map[string]any{"enabled": true}
 	}
 	return set
 }

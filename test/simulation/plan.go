@@ -49,7 +49,7 @@ var drawnModes = []Mode{neither, storageAlone, electorAlone, rejectedMode}
 var rejectedMode = Mode{Storage: true, Elector: true}
 
 // Plan is one environment and what happens in it. It is a function of its seed, and can be cut down
-// (see shrink.go) without changing what is left.
+// without changing what is left.
 type Plan struct {
 	Seed uint64
 	Few  bool // features (see swarm)
