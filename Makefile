@@ -109,7 +109,6 @@ suite-all-e2e:
 suite-oldest:
 	@$(call e2e,$(dir $(firstword $(OLDEST)))) ./receiver
 suite-race-simulation:
-	@$(RACE) ./test/apiserver
 	@$(RACE) -timeout 30m -run TestRandomEnvironments ./test/simulation -args -races -seeds 100
 suite-more-simulation:
 	@$(SIMULATE) -test.run TestRandomEnvironments -first 501 -seeds 750

@@ -27,6 +27,12 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/test/harness"
 )
 
+func TestTheFactory(t *testing.T) {
+	factory := kubeeventsreceiver.NewFactory()
+	assert.Equal(t, "kube_events", factory.Type().String())
+	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
+}
+
 func TestBothPipelinesShareOneWatch(t *testing.T) {
 	api := apitest.New(t)
 	logs, metrics := &consumertest.LogsSink{}, &consumertest.MetricsSink{}

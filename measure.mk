@@ -21,18 +21,18 @@ faults: $(OTELCOL) $(CONTROLPLANE) $(KINE) $(NODE_PROGRAMS) $(HELM) $(NODE_IMAGE
 	@cd e2e && for store in controlplane controlplane-kine; do \
 		KUBEBUILDER_ASSETS="$(CURDIR)/build/$$store" FAULTS_REPORT="$(CURDIR)/test/RESULTS.md" \
 			go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults || exit 1; done
-	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 20m -run TestCluster
+	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 30m -run TestNode/releases
 
 .PHONY: soak
 soak: $(CONTROLPLANE) $(NODE_PROGRAMS) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write test/RESULTS.md
 	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 0 -run TestSoak
 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
-on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
+on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./node
 
 .PHONY: record-producers
 record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_PROGRAMS) ## Record events of real kubelets, schedulers and controllers into testdata/producers/kubernetes (Linux, root)
-	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -parallel 20 -v ./producers -args -record
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -run TestNode -v ./node -args -record
 
 .PHONY: test-versions
 test-versions: $(OTELCOL) $(CONTROLPLANE) $(OLDEST) $(KINE) ## Run the tests of the receiver against each Kubernetes version, and with kine

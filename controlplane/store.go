@@ -5,11 +5,8 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
@@ -44,7 +41,7 @@ func (cp *ControlPlane) BackUp(directory string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, syscall.Kill(pid, syscall.SIGCONT)) }()
-	return copyStore(directory, cp.storeData())
+	return os.CopyFS(directory, os.DirFS(cp.storeData()))
 }
 
 // Restore replaces the data of etcd or kine by a backup while this program and the API servers are
@@ -94,46 +91,10 @@ func (cp *ControlPlane) replaceStore(directory string) error {
 	if err := os.RemoveAll(cp.storeData()); err != nil || directory == "" {
 		return errors.Join(err, cp.makeStoreData())
 	}
-	return copyStore(cp.storeData(), directory)
+	return os.CopyFS(cp.storeData(), os.DirFS(directory))
 }
 
 func (cp *ControlPlane) storeData() string { return cp.layout.path(cp.store) }
 
 // makeStoreData creates the directory of the data, which kine does not create.
 func (cp *ControlPlane) makeStoreData() error { return os.MkdirAll(cp.storeData(), 0o700) }
-
-// copyStore copies files, but not those that etcd has only prepared.
-func copyStore(to, from string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, name)
-		switch {
-		case entry.IsDir():
-			return os.MkdirAll(target, 0o700)
-		case strings.HasSuffix(name, ".tmp"):
-			return nil
-		}
-		return copyFile(target, path)
-	})
-}
-
-func copyFile(to, from string) (err error) {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, target.Close()) }()
-	_, err = io.Copy(target, source)
-	return err
-}

@@ -22,19 +22,20 @@ func (b *benchmark) rolloutSetups() ([]setup, error) {
 	return b.onlyChosen([]setup{
 		{name: direct, title: "Without the connector", runner: b.ours, configure: runner.recommended},
 		{name: "rollouts", title: "With the connector", runner: b.ours, configure: func(c runner, directory string) runner {
-			return c.recommended(directory).tracing("{}")
+			return c.recommended(directory).tracing("{" + b.connector + "}")
 		}},
 		{name: "rollouts-storage", title: "With the connector and its storage", runner: b.ours, configure: func(c runner, directory string) runner {
-			return c.recommended(directory).tracing("{storage: file_storage}")
+			return c.recommended(directory).tracing("{"+b.connector+"}", "connectors::kube_rollouts::storage: file_storage")
 		}},
 	})
 }
 
 // tracing is the runner with the connector, with these settings, next to the exporter of records.
-func (c runner) tracing(connector string) runner {
-	return c.with("connectors: {kube_rollouts: "+connector+"}",
+func (c runner) tracing(connector string, over ...string) runner {
+	c = c.with("connectors: {kube_rollouts: "+connector+"}",
 		"service::pipelines::logs::exporters: [otlp_http, kube_rollouts]",
 		"service::pipelines::traces: {receivers: [kube_rollouts], exporters: [otlp_http]}")
+	return c.with(over...)
 }
 
 func runRollouts(ctx context.Context, b *benchmark) (r result, err error) {

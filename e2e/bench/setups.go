@@ -37,6 +37,7 @@ type lengths struct {
 	namespaces   []int  // the clusters of the scenario namespaces
 	healthy      size   // of the scenario hanging
 	dead         int    // workloads next to them
+	connector    string // YAML: the settings of kube_rollouts
 	tracesSettle time.Duration
 }
 
@@ -74,7 +75,7 @@ var shortLengths = lengths{
 	lease:      "extensions::k8s_leader_elector: {lease_duration: 4s, renew_deadline: 3s, retry_period: 1s}",
 	namespaces: []int{2, 4},
 	healthy:    size{namespaces: 2, deployments: 4, pods: 40, observations: 40, perSecond: 40},
-	dead:       2, tracesSettle: 2 * time.Second,
+	dead:       2, connector: "settle_time: 100ms, idle_timeout: 2s", tracesSettle: 5 * time.Second,
 }
 
 // with returns the same cluster with another load.

@@ -93,21 +93,6 @@ func apiServersRestart(t *testing.T) row {
 	return w.conclude(t, f)
 }
 
-// apiServersRestartUnderReplicas does the same with two replicas.
-func apiServersRestartUnderReplicas(t *testing.T) row {
-	b := newBalanced(t)
-	w := newWorkloads(t, b.cluster)
-	p := &pair{fixture: newFixture(t, b.cluster)}
-	p.leadersOverlap, p.also = true, w.namespace
-	for range 2 {
-		p.watchedBy(t, b.kubeconfig, withElections)
-	}
-	p.begin(t)
-	w.rollOut(t)
-	b.restartAll(t, p.fixture)
-	return w.conclude(t, p.fixture)
-}
-
 // restartAll restarts each API server in turn. Then the receiver has no choice but the one that lags
 // behind, and then no choice but the others.
 func (b *balanced) restartAll(t *testing.T, f *fixture) {

@@ -3,11 +3,9 @@
 package faults
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -24,55 +21,35 @@ import (
 // cluster is a control plane with a client that may do everything.
 type cluster struct{ *harness.Cluster }
 
-func newCluster(options controlplane.Options) (*cluster, error) {
-	started, err := harness.StartCluster(context.Background(), options)
-	if err != nil {
-		return nil, err
-	}
-	config := started.RESTConfig()
-	config.Timeout = 10 * time.Second // An API server that a test has stopped must not hold it up.
-	started.Interface, err = kubernetes.NewForConfig(config)
-	return &cluster{started}, err
-}
-
 // ownCluster starts a cluster for a fault that breaks it.
 func ownCluster(t *testing.T, options controlplane.Options) *cluster {
 	t.Helper()
-	c, err := newCluster(options)
+	started, err := harness.StartCluster(t.Context(), options)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Stop()) })
-	return c
+	t.Cleanup(func() { require.NoError(t, started.Stop()) })
+	config := started.RESTConfig()
+	config.Timeout = 10 * time.Second // An API server that a test has stopped must not hold it up.
+	started.Interface, err = kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return &cluster{started}
 }
 
 // shared is the cluster of the faults that break something else, each in a namespace of its own.
-var shared = struct {
-	once sync.Once
-	*cluster
-	err error
-}{}
+var shared harness.SharedCluster
 
-func sharedCluster(t *testing.T) *cluster {
-	t.Helper()
-	shared.once.Do(func() { shared.cluster, shared.err = newCluster(controlplane.Options{}) })
-	require.NoError(t, shared.err)
-	return shared.cluster
-}
+func sharedCluster(t *testing.T) *cluster { return &cluster{shared.Get(t)} }
 
-func TestMain(m *testing.M) { os.Exit(runAll(m)) }
-
-func runAll(m *testing.M) int {
+func TestMain(m *testing.M) {
 	if missing := harness.Missing(harness.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
-		return 0
+		return
 	}
 	code := m.Run()
-	if shared.cluster != nil {
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
-			return 1
-		}
+	if err := shared.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
+		code = 1
 	}
-	return code
+	os.Exit(code)
 }
 
 // newNamespace makes one that no other test uses.
@@ -96,17 +73,4 @@ func (c *cluster) resourceVersion(t *testing.T) (version uint64) {
 func (c *cluster) awaitResourceVersion(t *testing.T, version uint64) {
 	t.Helper()
 	harness.Eventually(t, func() bool { return c.resourceVersion(t) >= version }, "resource version %d", version)
-}
-
-// version is the version of the API server.
-func version(config *rest.Config) string {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err.Error()
-	}
-	info, err := client.Discovery().ServerVersion()
-	if err != nil {
-		return err.Error()
-	}
-	return info.GitVersion
 }

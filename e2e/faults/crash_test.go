@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// killed kills the Collector again and again, at random moments, and starts it again.
-func killed(times int, settings ...setting) func(*testing.T) row {
+// killed kills the Collector at random moments, and starts it again.
+func killed(settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {
 		f := newFixture(t, sharedCluster(t))
 		f.regroups = len(settings) > 0 // dedup_interval
 		c := f.watchedBy(t, f.cluster.Kubeconfig(), append(settings, withStorage)...)
 		f.begin(t)
-		for range times {
+		for range 2 {
 			f.delivers(t, 30)
 			time.Sleep(rand.N(1500 * time.Millisecond))
 			c.kill()
@@ -63,19 +63,5 @@ func paused(t *testing.T) row {
 	c.kill()
 	c.start(t)
 	f.delivers(t, 50)
-	return f.conclude(t)
-}
-
-// killedAtOnce kills the Collector as soon as it has delivered its first record, before it had time
-// for anything else.
-func killedAtOnce(t *testing.T) row {
-	f := newFixture(t, sharedCluster(t))
-	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
-	f.begin(t)
-	f.delivers(t, 1)
-	c.kill()
-	f.load.Grows(t, 100)
-	c.start(t)
-	f.delivers(t, 30)
 	return f.conclude(t)
 }

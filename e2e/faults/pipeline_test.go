@@ -56,8 +56,8 @@ func exportersDiffer(t *testing.T) row {
 	r := f.conclude(t)
 	r.remark = "the row is that of the first; the second misses what it rejected and nothing else, the third misses nothing"
 
-	judged := func(of *sink) row {
-		return judge(f.truth(), recordsIn(f.namespace, of.allRecords()), pointsIn(f.namespace, of.allPoints()))
+	judged := func(s *sink) row {
+		return judge(f.truth(), recordsIn(f.namespace, s.allRecords()), pointsIn(f.namespace, s.allPoints()))
 	}
 	second, third := judged(final), judged(later)
 	t.Log("the second:", second)

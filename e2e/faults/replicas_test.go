@@ -8,7 +8,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -102,20 +101,6 @@ func leaderKilled(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// leaderKilledWithWindows kills a leader that holds occurrences in windows. The next leader repeats
-// up to one interval, in other groups.
-func leaderKilledWithWindows(t *testing.T) row {
-	p := newPair(t, "receivers::kube_events::dedup_interval: 2s")
-	p.regroups = true
-	p.delivers(t, 100)
-	leader, other := p.roles(t)
-	leader.kill()
-	p.takesOver(t, other)
-	p.delivers(t, 100)
-	p.remark = "repeats up to one interval, also in other records"
-	return p.concludeInTerms(t)
-}
-
 // etcdRestoredUnderReplicas replaces etcd's data by a backup, with the lease and the progress, and
 // kills the leader later.
 func etcdRestoredUnderReplicas(t *testing.T) row {
@@ -142,46 +127,29 @@ func etcdRestoredUnderReplicas(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// leaderKilledWhileRefused has a leader that delivers nothing for longer than the status waits
-// before it reports that, and for much longer than a lease.
-func leaderKilledWhileRefused(t *testing.T) row {
-	p := newPair(t)
-	p.delivers(t, 100)
-	leader, other := p.roles(t)
-	p.sink.answers(rejectRetryable)
-	time.Sleep(70 * time.Second)
-	leader.kill()
-	p.sink.answers(accept)
-	p.takesOver(t, other)
-	p.delivers(t, 100)
-	return p.concludeInTerms(t)
-}
-
 // leaderStopped ends leaders in an orderly way, and then both replicas. Nothing is repeated.
-func leaderStopped(settings ...setting) func(*testing.T) row {
-	return func(t *testing.T) row {
-		p := newPair(t, settings...)
-		for range 2 {
-			p.delivers(t, 50)
-			leader, other := p.roles(t)
-			leader.terminate(t)
-			p.takesOver(t, other)
-			leader.start(t)
-			leader.isReady(t)
-		}
+func leaderStopped(t *testing.T) row {
+	p := newPair(t)
+	for range 2 {
 		p.delivers(t, 50)
 		leader, other := p.roles(t)
-		other.terminate(t)
 		leader.terminate(t)
-		p.load.Grows(t, 200)
-		other.start(t)
+		p.takesOver(t, other)
 		leader.start(t)
-		p.delivers(t, 50)
-		p.remark = "three times; the last time both replicas"
-		r := p.conclude(t)
-		assert.Zero(t, r.Repeated, "repeated records")
-		return r
+		leader.isReady(t)
 	}
+	p.delivers(t, 50)
+	leader, other := p.roles(t)
+	other.terminate(t)
+	leader.terminate(t)
+	p.load.Grows(t, 200)
+	other.start(t)
+	leader.start(t)
+	p.delivers(t, 50)
+	p.remark = "three times; the last time both replicas"
+	r := p.conclude(t)
+	assert.Zero(t, r.Repeated, "repeated records")
+	return r
 }
 
 // bothKilled kills both replicas, and starts them after much longer than a lease. They continue
@@ -229,65 +197,33 @@ func (p *pair) startBoth(t *testing.T) {
 // progressForbidden has replicas that may do everything but read and write the progress. Without it, a
 // leader emits nothing, since it could lose something; with it, nothing is lost.
 func progressForbidden(t *testing.T) row {
-	p, allow := newPairWithout(t)
+	c, account := ownCluster(t, controlplane.Options{}), "no-configmaps"
+	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), account,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
+	require.NoError(t, err)
+	p := startPair(t, c, kubeconfig, "receivers::kube_events::start_at: beginning")
 	p.add(t)
 	p.load.Grows(t, 200)
-	harness.Eventually(t, func() bool { return p.isLogged("Cannot read the progress.*" + missingRules) }, "a message that names the missing rules")
+	harness.Eventually(t, func() bool {
+		return slices.ContainsFunc(p.replicas, func(c *collector) bool { return withoutProgress.MatchString(c.output.String()) })
+	}, "a message that names the missing rules")
 	assert.Empty(t, p.sink.allRecords(), "records without progress")
-	allow()
+
+	role, err := c.RbacV1().ClusterRoles().Get(t.Context(), account, metav1.GetOptions{})
+	require.NoError(t, err)
+	configMaps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}}
+	role.Rules = append(role.Rules, configMaps)
+	_, err = c.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{})
+	require.NoError(t, err)
 	p.delivers(t, 200)
 	p.remark = "the log names the missing rules, and the receiver emits nothing without them"
 	return p.concludeInTerms(t)
 }
 
-// progressReadOnly has replicas that may read the progress, but not write it. Here the ConfigMap is never
-// created, so each leader makes a first start.
-func progressReadOnly(t *testing.T) row {
-	p, _ := newPairWithout(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
-	p.begin(t)
-	p.delivers(t, 200)
-	harness.Eventually(t, func() bool { return p.isLogged("Cannot note the progress.*" + missingRules) }, "a message that names the missing rules")
-	p.regroups = true // A list has the newest states only.
-	leader, other := p.roles(t)
-	leader.kill()
-	p.takesOver(t, other)
-	p.delivers(t, 100)
-	p.remark = "the log names the missing rules (here with start_at: beginning, so existing events are emitted again)"
-	r := p.concludeInTerms(t)
-	assert.Positive(t, r.Repeated+int(r.Surplus), "what is repeated")
-	return r
-}
-
-const missingRules = `resources: \[configmaps\], verbs: \[create\].*resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`
-
-// isLogged reports whether the log of a replica matches a regular expression.
-func (p *pair) isLogged(text string) bool {
-	pattern := regexp.MustCompile(text)
-	return slices.ContainsFunc(p.replicas, func(c *collector) bool { return pattern.MatchString(c.output.String()) })
-}
-
-// newPairWithout starts replicas that have no permission for the ConfigMap, but those that are
-// given. What it returns gives them all permissions.
-func newPairWithout(t *testing.T, given ...rbacv1.PolicyRule) (p *pair, allow func()) {
-	t.Helper()
-	c, account := ownCluster(t, controlplane.Options{}), "no-configmaps"
-	rules := slices.Concat(given, []rbacv1.PolicyRule{
-		eventsRule,
-		{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
-	})
-	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), account, rules...)
-	require.NoError(t, err)
-	allow = func() {
-		role, err := c.RbacV1().ClusterRoles().Get(t.Context(), account, metav1.GetOptions{})
-		require.NoError(t, err)
-		configMaps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}}
-		role.Rules = append(role.Rules, configMaps)
-		_, err = c.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{})
-		require.NoError(t, err)
-	}
-	return startPair(t, c, kubeconfig, "receivers::kube_events::start_at: beginning"), allow
-}
+var withoutProgress = regexp.MustCompile(`Cannot read the progress.*resources: \[configmaps\], verbs: \[create\].*` +
+	`resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`)
 
 // leaderPaused pauses the leader until the other leads, continues it, and then kills the other: the
 // paused replica must not emit before that, and has to afterwards.
@@ -327,34 +263,20 @@ func (p *pair) assertSilent(t *testing.T, c *collector, records, points int) {
 }
 
 // leaderPartitioned takes the API server away from the leader, which still reaches the sink.
-func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
-	return func(t *testing.T) row {
-		p := newPair(t)
-		p.leadersOverlap = true
-		for range 2 {
-			p.delivers(t, 100)
-			leader, other := p.roles(t)
-			p.proxies[leader.name].Set(state)
-			p.takesOver(t, other)
-			resumed, metered := len(p.sink.allRecords()), len(p.sink.allPoints())
-			p.delivers(t, 200)
-			p.assertSilent(t, leader, resumed, metered)
-			p.proxies[leader.name].Set(fakeapi.Open)
-			p.load.Grows(t, 500)
-			p.assertSilent(t, leader, resumed, metered)
-		}
-		return p.concludeInTerms(t)
-	}
-}
-
-// leadersWithoutAPIServer takes the API server away from both, for about as long as the lease
-// lasts.
-func leadersWithoutAPIServer(t *testing.T) row {
+func leaderPartitioned(t *testing.T) row {
 	p := newPair(t)
 	p.leadersOverlap = true
-	p.delivers(t, 100)
-	require.NoError(t, p.cluster.KillAPIServer())
-	require.NoError(t, p.cluster.StartAPIServer(t.Context()))
-	p.delivers(t, 200)
-	return p.conclude(t)
+	for range 2 {
+		p.delivers(t, 100)
+		leader, other := p.roles(t)
+		p.proxies[leader.name].Set(fakeapi.Cut)
+		p.takesOver(t, other)
+		resumed, metered := len(p.sink.allRecords()), len(p.sink.allPoints())
+		p.delivers(t, 200)
+		p.assertSilent(t, leader, resumed, metered)
+		p.proxies[leader.name].Set(fakeapi.Open)
+		p.load.Grows(t, 500)
+		p.assertSilent(t, leader, resumed, metered)
+	}
+	return p.concludeInTerms(t)
 }

@@ -38,13 +38,15 @@ func writeReport(t *testing.T, path, store string, rows []row) {
 	}
 	collector, err := exec.Command(harness.OtelcolPath(), "--version").Output()
 	require.NoError(t, err)
+	kubernetes, err := sharedCluster(t).Discovery().ServerVersion()
+	require.NoError(t, err)
 	written, err := os.ReadFile(path)
 	require.NoError(t, err)
 	old, _, _ := strings.Cut(string(written), "<!-- "+controlplane.Kine+": begin -->")
 	page := strings.NewReplacer(
 		"{{date}}", time.Now().UTC().Format(time.DateOnly),
 		"{{commit}}", harness.Commit(t),
-		"{{kubernetes}}", version(sharedCluster(t).RESTConfig()),
+		"{{kubernetes}}", kubernetes.GitVersion,
 		"{{collector}}", strings.TrimSpace(string(collector)),
 		"{{table}}", tableOf(store, rows, old),
 		"{{kine}}", sectionOf(t, path, "kine"),
@@ -73,7 +75,7 @@ func tableOf(store string, rows []row, old string) string {
 	return strings.TrimSpace(table.String())
 }
 
-// sectionOf is a part of the page that the tests in e2e/cluster write.
+// sectionOf is a part of the page that the tests in e2e/node write.
 func sectionOf(t *testing.T, path, name string) string {
 	t.Helper()
 	page, err := os.ReadFile(path)
@@ -81,14 +83,4 @@ func sectionOf(t *testing.T, path, name string) string {
 	_, rest, _ := strings.Cut(string(page), "<!-- "+name+": begin -->")
 	section, _, _ := strings.Cut(rest, "<!-- "+name+": end -->")
 	return strings.TrimSpace(section)
-}
-
-func TestRowsThatWereLeftOutStayAsTheyWere(t *testing.T) {
-	rows := make([]row, len(withKine))
-	rows[1] = row{fault: withKine[1].name, remark: "new"}
-	old := "| " + withKine[1].name + " | old |\n| " + withKine[2].name + " | old |\n"
-	lines := strings.Split(tableOf(controlplane.Kine, rows, "\n"+old), "\n")[2:]
-	require.Len(t, lines, 2)
-	require.Regexp(t, "^\\| "+withKine[1].name+" .* new \\|$", lines[0])
-	require.Equal(t, "| "+withKine[2].name+" | old |", lines[1])
 }

@@ -41,28 +41,6 @@ func diskFull(t *testing.T) row {
 	return f.conclude(t)
 }
 
-// startedOnFullDisk kills the Collector while the disk is full, and starts it before there is room
-// again. What was delivered since the last write is repeated.
-func startedOnFullDisk(t *testing.T) row {
-	f := newFixture(t, sharedCluster(t))
-	f.remark = "the receiver repeats what it delivered after the last write"
-	disk := smallDisk(t)
-	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage, onDisk(disk))
-	f.begin(t, mostlyNew)
-	f.delivers(t, 200)
-	fill(t, disk)
-	c.waitForLog(t, notSaved)
-	f.delivers(t, 200)
-	c.kill()
-	c.start(t)
-	f.delivers(t, 300)
-	require.NoError(t, os.Remove(filepath.Join(disk, filler)))
-	f.delivers(t, 200)
-	r := f.conclude(t)
-	assert.Positive(t, r.Repeated, "repeated records")
-	return r
-}
-
 // mostlyNew makes most writes create a new event, so that the receiver has to remember more and
 // more.
 func mostlyNew(l *load.Load) { l.Fresh = 7 }

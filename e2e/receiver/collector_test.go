@@ -84,7 +84,8 @@ func (col *collector) awaitHealth(t *testing.T, code int, part string) {
 func TestTheBuiltCollector(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::namespaces: ["+ns+"]", "receivers::kube_events::collection_interval: 1s", "service::telemetry::logs::level: info")
+	col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::namespaces: ["+ns+"]",
+		"receivers::kube_events::collection_interval: 1s", "service::telemetry::logs::level: info")
 	fe := kube.make(t, ns, "apps/v1", "Deployment", "fe", labelled("tilt-manifest", "shop"))
 
 	started := record{col.backend.Await(t, "k8s.event.reason", "Started")}

@@ -29,13 +29,31 @@ func TestHostileEvents(t *testing.T) {
 	config.ContentType = "application/vnd.kubernetes.protobuf" // Its strings hold any bytes.
 	binary, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	megabyte := strings.Repeat("0123456789abcdef", 1<<16)
-	far := metav1.NewTime(time.Date(30000, 1, 1, 0, 0, 0, 0, time.UTC))
+	for name, test := range hostileEvents() {
+		t.Run(name, func(t *testing.T) {
+			ev := test.event.DeepCopy()
+			ev.Name, ev.Namespace, ev.InvolvedObject.Namespace = unique("hostile"), ns, ns
+			_, err := binary.CoreV1().Events(ns).Create(t.Context(), ev, metav1.CreateOptions{})
+			require.NoError(t, err)
+			test.check(t, r.recordOf(t, ev.Name))
+		})
+	}
+	assert.Empty(t, g.requests(func(r *http.Request) bool {
+		return strings.Contains(r.URL.Path, "secrets") || strings.Contains(r.URL.Path, "..")
+	}))
+}
 
-	for name, test := range map[string]struct {
-		event *corev1.Event
-		check func(t *testing.T, r record)
-	}{
+type hostileEvent struct {
+	event *corev1.Event
+	check func(t *testing.T, r record)
+}
+
+func hostileEvents() map[string]hostileEvent {
+	megabyte := strings.Repeat("0123456789abcdef", 1<<16)
+	long := megabyte[:100_000]
+	far := metav1.NewTime(time.Date(30000, 1, 1, 0, 0, 0, 0, time.UTC))
+	isNotFound := func(t *testing.T, r record) { assert.Equal(t, "not_found", r.resolution()) }
+	return map[string]hostileEvent{
 		"a message of 1 MB": {
 			&corev1.Event{Message: megabyte},
 			func(t *testing.T, r record) {
@@ -45,9 +63,12 @@ func TestHostileEvents(t *testing.T) {
 		},
 		"no valid UTF-8": {
 			&corev1.Event{
-				Reason: "bad\xff", Message: "b\xc3\x28d", Type: "\xfe", Action: "\x80", Source: corev1.EventSource{Component: "\xf0\x28", Host: "\xf8"},
-				InvolvedObject: corev1.ObjectReference{APIVersion: "\xff/v1", Kind: "\xff", Name: "n\xff", UID: "\xff", FieldPath: "spec.containers{\xff}", ResourceVersion: "\xff"},
-				Related:        &corev1.ObjectReference{APIVersion: "\xff", Kind: "\xff", Namespace: "\xff", Name: "\xff", UID: "\xff"},
+				Reason: "bad\xff", Message: "b\xc3\x28d", Type: "\xfe", Action: "\x80",
+				Source: corev1.EventSource{Component: "\xf0\x28", Host: "\xf8"},
+				InvolvedObject: corev1.ObjectReference{
+					APIVersion: "\xff/v1", Kind: "\xff", Name: "n\xff", UID: "\xff", FieldPath: "spec.containers{\xff}", ResourceVersion: "\xff",
+				},
+				Related: &corev1.ObjectReference{APIVersion: "\xff", Kind: "\xff", Namespace: "\xff", Name: "\xff", UID: "\xff"},
 			},
 			func(t *testing.T, r record) {
 				assert.Equal(t, "b\ufffd(d", r.body())
@@ -72,26 +93,15 @@ func TestHostileEvents(t *testing.T) {
 		},
 		"a name that leads elsewhere": {
 			eventAbout("Elsewhere", corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Name: "../../../kube-system/secrets/any?watch=true#"}),
-			func(t *testing.T, r record) { assert.Equal(t, "not_found", r.resolution()) },
+			isNotFound,
 		},
 		"a group that leads elsewhere": {
 			eventAbout("Elsewhere", corev1.ObjectReference{APIVersion: "../../api/v1", Kind: "Secret", Name: "any"}),
-			func(t *testing.T, r record) { assert.Equal(t, "not_found", r.resolution()) },
+			isNotFound,
 		},
 		"references of 100 kB": {
-			eventAbout("Long", corev1.ObjectReference{APIVersion: megabyte[:100_000], Kind: megabyte[:100_000], Name: megabyte[:100_000], UID: types.UID(megabyte[:100_000])}),
-			func(t *testing.T, r record) { assert.Equal(t, "not_found", r.resolution()) },
+			eventAbout("Long", corev1.ObjectReference{APIVersion: long, Kind: long, Name: long, UID: types.UID(long)}),
+			isNotFound,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ev := test.event.DeepCopy()
-			ev.Name, ev.Namespace, ev.InvolvedObject.Namespace = unique("hostile"), ns, ns
-			_, err := binary.CoreV1().Events(ns).Create(t.Context(), ev, metav1.CreateOptions{})
-			require.NoError(t, err)
-			test.check(t, r.recordOf(t, ev.Name))
-		})
 	}
-	assert.Empty(t, g.requests(func(r *http.Request) bool {
-		return strings.Contains(r.URL.Path, "secrets") || strings.Contains(r.URL.Path, "..")
-	}))
 }

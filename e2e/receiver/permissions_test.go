@@ -77,10 +77,10 @@ func TestPermissionsForTags(t *testing.T) {
 	require.NoError(t, err)
 	node := c.make(t, "", "v1", "Node", unique("tagged"), labelled("zone", "z1"))
 	pod := c.make(t, ns, "v1", "Pod", "any")
-	with, without := unique("with-role"), unique("without-role")
-	for account, tag := range map[string]string{with: "shop", without: ""} {
+	allowed, denied := unique("with-role"), unique("without-role")
+	for account, tag := range map[string]string{allowed: "shop", denied: ""} {
 		kubeconfig := c.restricted(t, account, eventsRule, readRule("", "pods"))
-		if account == with {
+		if account == allowed {
 			c.bind(t, ns, account, readRule("", "namespaces"))
 			c.awaitAccess(t, account, true, authorizationv1.ResourceAttributes{Verb: "get", Resource: "namespaces", Namespace: ns, Name: ns})
 		}

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
 )
@@ -100,19 +101,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		assert.Equal(t, []observation{{3, 3}, {5, 2}}, observationsOf(r.records(named(counted.Name))))
 	})
 
-	t.Run("an API that it aggregates is away", func(t *testing.T) {
-		deployment := c.make(t, ns, "apps/v1", "Deployment", "any")
-		c.make(t, "", "apiregistration.k8s.io/v1", "APIService", "v1.away.example.com", with("spec", map[string]any{
-			"group": "away.example.com", "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(1),
-			"service": map[string]any{"namespace": ns, "name": "away"}, "insecureSkipTLSVerify": true,
-		}))
-		involved := referenceTo(deployment)
-		involved.APIVersion = "" // So that all groups are asked.
-		rec := r.recordOf(t, c.makeEvent(t, ns, eventAbout("Aggregated", involved)).Name)
-		resourceIs(t, rec, completeChainOf(deployment))
-		rec = r.recordOf(t, c.makeEvent(t, ns, eventAbout("Aggregated", corev1.ObjectReference{APIVersion: "away.example.com/v1", Kind: "Away", Name: "any"})).Name)
-		assert.Contains(t, []string{"unavailable", "not_found"}, rec.resolution())
-	})
+	t.Run("an API that it aggregates is away", func(t *testing.T) { testAggregatedAPIAway(t, c, r, ns) })
 
 	t.Run("it forgot the place where the watch was", func(t *testing.T) {
 		kept, dropped, again := make3("Kept"), make3("Dropped"), make3("Again")
@@ -142,6 +131,20 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		r.fence(t, ns)
 		assert.Equal(t, []observation{{3, 3}, {4, 1}}, observationsOf(r.records(named(dropped.Name))))
 	})
+}
+
+func testAggregatedAPIAway(t *testing.T, c *cluster, r *running, ns string) {
+	deployment := c.make(t, ns, "apps/v1", "Deployment", "any")
+	c.make(t, "", "apiregistration.k8s.io/v1", "APIService", "v1.away.example.com", with("spec", map[string]any{
+		"group": "away.example.com", "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(1),
+		"service": map[string]any{"namespace": ns, "name": "away"}, "insecureSkipTLSVerify": true,
+	}))
+	involved := referenceTo(deployment)
+	involved.APIVersion = "" // So that all groups are asked.
+	rec := r.recordOf(t, c.makeEvent(t, ns, eventAbout("Aggregated", involved)).Name)
+	resourceIs(t, rec, completeChainOf(deployment))
+	rec = r.recordOf(t, c.makeEvent(t, ns, eventAbout("Aggregated", corev1.ObjectReference{APIVersion: "away.example.com/v1", Kind: "Away", Name: "any"})).Name)
+	assert.Contains(t, []string{"unavailable", "not_found"}, rec.resolution())
 }
 
 // recreated is what a recorder creates that finds its event gone: the same name, and the count that it
@@ -196,6 +199,22 @@ func tokenInFile(t *testing.T, kubeconfig string) (path, token string) {
 	return path, token
 }
 
+// TestAContextOfTheUsualKubeconfig: KUBECONFIG names the file, and another context than the one of the
+// configuration is the current one.
+func TestAContextOfTheUsualKubeconfig(t *testing.T) {
+	config, err := clientcmd.LoadFromFile(kube.Kubeconfig())
+	require.NoError(t, err)
+	config.Contexts["right"] = config.Contexts[config.CurrentContext]
+	config.CurrentContext = "wrong"
+	config.Contexts["wrong"] = clientcmdapi.NewContext()
+	path := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, clientcmd.WriteToFile(*config, path))
+	t.Setenv("KUBECONFIG", path)
+	ns := kube.newNamespace(t)
+	r := kube.run(t, in(ns), `kubeconfig: ""`, "context: right")
+	r.fence(t, ns)
+}
+
 // TestWithoutCredentials: as through kubectl proxy, which has them.
 func TestWithoutCredentials(t *testing.T) {
 	config, err := clientcmd.LoadFromFile(kube.Kubeconfig())
@@ -225,8 +244,10 @@ func TestADeadConnection(t *testing.T) {
 	r := kube.run(t, in(ns), "kubeconfig: "+proxy.Kubeconfig)
 	ev := kube.makeEvent(t, ns, eventOf("Dead", "pod"))
 	r.listed(t, ns)
-	proxy.Silence()
+	proxy.Set(fakeapi.Stalled)
 	kube.updateEvent(t, withCount(ev, 4))
-	r.await(2, named(ev.Name)) // A client may take a minute or so to find out.
+	r.host.await(t, componentstatus.StatusRecoverableError) // A client may take a minute or so to find out.
+	proxy.Set(fakeapi.Open)
+	r.fence(t, ns)
 	assert.Equal(t, []observation{{1, 1}, {4, 3}}, observationsOf(r.records(named(ev.Name))))
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -49,20 +50,13 @@ func parse(contentType string, document []byte) any {
 	return parsed
 }
 
+var codec = protobuf.NewSerializer(known, known)
+
 func protobufToJSON(document []byte) []byte {
-	unknown := runtime.Unknown{}
-	if err := unknown.Unmarshal(bytes.TrimPrefix(document, []byte("k8s\x00"))); err != nil {
-		return fmt.Appendf(nil, "%q", err.Error())
-	}
-	gvk := schema.FromAPIVersionAndKind(unknown.APIVersion, unknown.Kind)
-	object, err := known.New(gvk)
+	object, _, err := codec.Decode(document, nil, nil)
 	if err != nil {
 		return fmt.Appendf(nil, "%q", err.Error())
 	}
-	if err := object.(interface{ Unmarshal([]byte) error }).Unmarshal(unknown.Raw); err != nil {
-		return fmt.Appendf(nil, "%q", err.Error())
-	}
-	object.GetObjectKind().SetGroupVersionKind(gvk)
 	encoded, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Appendf(nil, "%q", err.Error())
@@ -73,18 +67,15 @@ func protobufToJSON(document []byte) []byte {
 // jsonToProtobuf encodes an object of the core group. What is encoded here is valid.
 func jsonToProtobuf(document []byte, kind string) []byte {
 	object, err := known.New(schema.GroupVersionKind{Version: "v1", Kind: kind})
-	if err == nil {
-		err = json.Unmarshal(document, object)
-	}
-	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}}
-	if err == nil {
-		unknown.Raw, err = object.(interface{ Marshal() ([]byte, error) }).Marshal()
-	}
-	encoded, encodeErr := unknown.Marshal()
-	if err = errors.Join(err, encodeErr); err != nil {
+	if err != nil {
 		panic(err)
 	}
-	return append([]byte("k8s\x00"), encoded...)
+	var encoded bytes.Buffer
+	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: kind})
+	if err := errors.Join(json.Unmarshal(document, object), codec.Encode(object, &encoded)); err != nil {
+		panic(err)
+	}
+	return encoded.Bytes()
 }
 
 // nextMessage reads a message of a watch.

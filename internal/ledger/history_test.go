@@ -210,29 +210,3 @@ func TestTotalsEqualTheTruthForRandomHistories(t *testing.T) {
 		check(t, seed, steps)
 	}
 }
-
-func FuzzTotalsEqualTheTruth(f *testing.F) {
-	f.Add(uint64(1), []byte{0, 0, 6, 0, 5, 0, 6, 0, 0, 0, 7, 0})
-	f.Add(uint64(2), []byte{3, 8, 7, 0, 5, 0, 3, 8, 7, 0, 4, 0, 6, 1})
-	f.Fuzz(func(t *testing.T, seed uint64, steps []byte) {
-		if len(steps) > 2000 {
-			t.Skip("a longer history says no more")
-		}
-		check(t, seed, steps)
-	})
-}
-
-func FuzzNoEventIsEverNegative(f *testing.F) {
-	f.Add("ns", "name", "uid", "12", int32(-4), int32(7))
-	f.Fuzz(func(t *testing.T, namespace, name, uid, rv string, count, series int32) {
-		l := countsOf()
-		ev := &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid), ResourceVersion: rv},
-			Count:      count, Series: &corev1.EventSeries{Count: series},
-		}
-		require.Positive(t, l.Observe("", ev))
-		require.Zero(t, l.Observe("", ev))
-		l.Delete("", ev, start)
-		require.Zero(t, l.Observe("", ev))
-	})
-}

@@ -3,129 +3,86 @@
 package loop_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/test/harness"
 )
 
-// refusing is a pipeline that rejects everything while it has an error, and otherwise accepts it.
-type refusing struct {
-	consumertest.LogsSink
-	err      atomic.Pointer[error]
-	attempts atomic.Int64
-	mutates  bool
-}
-
-func (c *refusing) refuseWith(err error) { c.err.Store(&err) }
-
-func (c *refusing) Capabilities() consumer.Capabilities {
-	return consumer.Capabilities{MutatesData: c.mutates}
-}
-
-func (c *refusing) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	c.attempts.Add(1)
-	if err := c.err.Load(); err != nil && *err != nil {
-		// What was given is the pipeline's: a rejected batch may come back changed.
-		logs.ResourceLogs().RemoveIf(func(plog.ResourceLogs) bool { return true })
-		return *err
-	}
-	return c.LogsSink.ConsumeLogs(ctx, logs)
-}
-
 func TestAPipelineThatRejectsWithARetryableErrorGetsEverythingOnceAndInOrder(t *testing.T) {
-	api := apitest.New(t)
-	pipeline := &refusing{mutates: true}
-	metrics := &consumertest.MetricsSink{}
-	pipeline.refuseWith(errors.New("the queue is full"))
-	harness.Start(t, harness.ConfigFor(t, api.URL, "{start_at: beginning, collection_interval: 10ms}"), pipeline, metrics)
-	api.Put(harness.Event("a", 2))
-	require.Eventually(t, func() bool { return pipeline.attempts.Load() >= 3 }, harness.Timeout, time.Millisecond)
-	api.Put(harness.Event("a", 5))
-	api.Put(harness.Event("b", 1))
-	assert.Zero(t, metrics.DataPointCount(), "what is not delivered is not counted")
-	pipeline.refuseWith(nil)
-	harness.AwaitNames(t, &pipeline.LogsSink, "a+2", "a+3", "b+1")
-	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, harness.Timeout, time.Millisecond)
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		pipeline := &harness.Pipeline{Rejects: errors.New("the queue is full")}
+		p := harness.Launch(t, api, harness.Options{Config: fromBeginning, Logs: pipeline})
+		api.Put(harness.Event("a", 2))
+		harness.Eventually(t, func() bool { return pipeline.Attempted() >= 3 })
+		api.Put(harness.Event("a", 5))
+		api.Put(harness.Event("b", 1))
+		harness.Settle()
+		assert.Zero(t, p.Sum(), "what is not delivered is not counted")
+		pipeline.Reject(nil)
+		p.AwaitRecords(t, "a+2", "a+3", "b+1")
+		p.AwaitSum(t, 6)
+	})
 }
 
-func TestRecordsThatAreRejectedWithAPermanentErrorAreCounted(t *testing.T) {
-	api := apitest.New(t)
-	pipeline, metrics := &refusing{}, &consumertest.MetricsSink{}
-	pipeline.refuseWith(consumererror.NewPermanent(errors.New("too large")))
-	harness.Start(t, harness.ConfigFor(t, api.URL, "{start_at: beginning, collection_interval: 10ms}"), pipeline, metrics)
-	api.Put(harness.Event("a", 2))
-	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, harness.Timeout, time.Millisecond)
-	pipeline.refuseWith(nil)
-	api.Put(harness.Event("a", 5))
-	harness.AwaitNames(t, &pipeline.LogsSink, "a+3")
-	require.Eventually(t, func() bool {
-		all := metrics.AllMetrics()
-		sum := all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum()
-		return sum.DataPoints().At(0).IntValue() == 5
-	}, harness.Timeout, time.Millisecond, "the metric is the sum over all records, the rejected ones included")
-}
-
-func TestRetriesThatMayEndEnd(t *testing.T) {
-	for name, settings := range map[string]string{
-		"switched off": "{start_at: beginning, collection_interval: 10ms, retry_on_failure: {enabled: false}}",
-		"after a time": "{start_at: beginning, collection_interval: 10ms, retry_on_failure: {max_elapsed_time: 30ms, initial_interval: 10ms, max_interval: 10ms}}",
+func TestRecordsThatAreDroppedAreCounted(t *testing.T) {
+	full := errors.New("the queue is full")
+	for name, tt := range map[string]struct {
+		retry    string
+		rejected error
+	}{
+		"rejected with a permanent error": {"{}", consumererror.NewPermanent(errors.New("too large"))},
+		"retries are switched off":        {"{enabled: false}", full},
+		"retries end after a time":        {"{max_elapsed_time: 30ms, initial_interval: 10ms, max_interval: 10ms}", full},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := apitest.New(t)
-			pipeline, metrics := &refusing{}, &consumertest.MetricsSink{}
-			pipeline.refuseWith(errors.New("the queue is full"))
-			harness.Start(t, harness.ConfigFor(t, api.URL, settings), pipeline, metrics)
-			api.Put(harness.Event("a", 1))
-			require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, harness.Timeout, time.Millisecond, "dropped, and counted")
-			pipeline.refuseWith(nil)
-			api.Put(harness.Event("b", 1))
-			harness.AwaitNames(t, &pipeline.LogsSink, "b+1")
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{
+					Config: "{start_at: beginning, retry_on_failure: " + tt.retry + "}", Logs: &harness.Pipeline{Rejects: tt.rejected},
+				})
+				api.Put(harness.Event("a", 2))
+				p.AwaitSum(t, 2)
+				p.Logs.Reject(nil)
+				api.Put(harness.Event("a", 5))
+				p.AwaitRecords(t, "a+3")
+				p.AwaitSum(t, 5)
+			})
 		})
 	}
 }
 
 func TestARequestHasAtMostAMillionBytesOfOTLP(t *testing.T) {
-	for name, on := range map[string]func() *harness.Disk{"with storage": harness.NewDisk, "without": func() *harness.Disk { return nil }} {
-		t.Run(name, func(t *testing.T) {
-			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				sizes := []int{10, 3 << 20, 20, 30, 2 << 20, 40}
-				for range 500 {
-					sizes = append(sizes, 3000)
-				}
-				for range 39 { // 20 of them are a little too large for a request.
-					sizes = append(sizes, 50_050)
-				}
-				var want []string
-				for i, size := range sizes {
-					ev := harness.Event(fmt.Sprintf("e%03d", i), 1)
-					ev.Message = strings.Repeat("x", size)
-					api.Put(ev)
-					want = append(want, ev.Name+"+1")
-				}
-				p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on()})
-				p.AwaitRecords(t, want...)
-				for _, request := range p.Logs.Requests() {
-					assert.LessOrEqual(t, len(request), 1_000_000)
-				}
-				assert.Less(t, len(p.Logs.Requests()), 20, "requests are not much smaller than they may be")
-			})
-		})
-	}
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		sizes := []int{10, 3 << 20, 20, 30, 2 << 20, 40}
+		for range 500 {
+			sizes = append(sizes, 3000)
+		}
+		for range 39 { // 20 of them are a little too large for a request.
+			sizes = append(sizes, 50_050)
+		}
+		var want []string
+		for i, size := range sizes {
+			ev := harness.Event(fmt.Sprintf("e%03d", i), 1)
+			ev.Message = strings.Repeat("x", size)
+			api.Put(ev)
+			want = append(want, ev.Name+"+1")
+		}
+		p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning"})
+		p.AwaitRecords(t, want...)
+		for _, request := range p.Logs.AllLogs() {
+			assert.LessOrEqual(t, (&plog.ProtoMarshaler{}).LogsSize(request), 1_000_000)
+		}
+		assert.Less(t, len(p.Logs.AllLogs()), 20, "requests are not much smaller than they may be")
+	})
 }
 
 // The progress does not move until all of a batch is delivered, so that the next term repeats a part.

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.uber.org/goleak"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
@@ -20,16 +18,15 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestTheLastWindowIsFlushedAtShutdown(t *testing.T) {
-	api := apitest.New(t)
-	sink, metrics := &consumertest.LogsSink{}, &consumertest.MetricsSink{}
-	stop := harness.Start(t, harness.ConfigFor(t, api.URL, "{start_at: beginning, dedup_interval: 1h, collection_interval: 10ms}"), sink, metrics)
-	api.Put(harness.Event("a", 1))
-	harness.AwaitNames(t, sink, "a+1")
-	api.Put(harness.Event("a", 4))
-	time.Sleep(time.Second)
-	assert.Len(t, harness.Names(sink.AllLogs()), 1)
-	stop()
-	assert.Equal(t, []string{"a+1", "a+3"}, harness.Names(sink.AllLogs()))
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, dedup_interval: 1h}"})
+		api.Put(harness.Event("a", 1))
+		p.AwaitRecords(t, "a+1")
+		api.Put(harness.Event("a", 4))
+		p.AwaitRecords(t, "a+1")
+		p.Stop()
+		assert.Equal(t, []string{"a+1", "a+3"}, p.Logs.Names())
+	})
 }
 
 func TestWhatExistsAtTheFirstStart(t *testing.T) {
@@ -38,33 +35,16 @@ func TestWhatExistsAtTheFirstStart(t *testing.T) {
 		"beginning": {"a+3", "a+2", "b+1"},
 	} {
 		t.Run(startAt, func(t *testing.T) {
-			api := apitest.New(t)
-			api.Put(harness.Event("a", 3))
-			sink := &consumertest.LogsSink{}
-			r := harness.Start(t, harness.ConfigFor(t, api.URL, "start_at: "+startAt), sink, nil)
-			require.Eventually(t, func() bool { return len(api.Requests()) > 0 }, harness.Timeout, time.Millisecond)
-			if startAt == "beginning" {
-				harness.AwaitNames(t, sink, "a+3")
-			} else {
-				awaitListed(t, api)
-			}
-			api.Put(harness.Event("a", 5))
-			api.Put(harness.Event("b", 1))
-			harness.AwaitNames(t, sink, want...)
-			r()
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.Put(harness.Event("a", 3))
+				p := harness.Launch(t, api, harness.Options{Config: "start_at: " + startAt})
+				harness.Settle()
+				api.Put(harness.Event("a", 5))
+				api.Put(harness.Event("b", 1))
+				p.AwaitRecords(t, want...)
+			})
 		})
 	}
-}
-
-// awaitListed waits until the streamed listing was read: the fake sends it before it looks for a
-// cut, and a watch after a cut begins where the listing ended.
-func awaitListed(t *testing.T, api *apitest.Server) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		api.Cut()
-		requests := api.Requests()
-		return requests[len(requests)-1] == "watch"
-	}, harness.Timeout, 50*time.Millisecond)
 }
 
 // TestAnIdleReceiverDoesNothing: it neither writes nor reads the storage. Its only requests resume
@@ -85,7 +65,7 @@ func TestAnIdleReceiverDoesNothing(t *testing.T) {
 				synctest.Wait()
 				assert.Equal(t, calls, on.Calls, "calls of the storage")
 				assert.Subset(t, []string{"version", "watch"}, api.Requests()[requests:])
-				assert.EqualValues(t, 2, harness.Occurrences(p.Logs.Records()...))
+				assert.EqualValues(t, 2, p.Logs.Occurrences())
 			})
 		})
 	}

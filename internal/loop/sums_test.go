@@ -57,69 +57,59 @@ func valuesInOrder(t *testing.T, points []point) (values []int64) {
 }
 
 func TestANewSeriesBeginsWith0(t *testing.T) {
-	for name, on := range withAndWithoutStorage {
-		t.Run(name, func(t *testing.T) {
-			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: 10 * time.Second})
-				harness.Settle()
-				began := time.Now()
-				api.Put(harness.Event("a", 3))
-				time.Sleep(33 * time.Second)
-				points := pointsOf(p)
-				assert.Equal(t, []int64{0, 3, 3}, valuesInOrder(t, points))
-				assert.WithinDuration(t, began, points[0].start, time.Second, "it starts when the first occurrence was seen")
-				p.Stop()
-				assert.Equal(t, []int64{0, 3, 3, 3}, valuesInOrder(t, pointsOf(p)))
-			})
-		})
-	}
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second})
+		harness.Settle()
+		began := time.Now()
+		api.Put(harness.Event("a", 3))
+		time.Sleep(33 * time.Second)
+		points := pointsOf(p)
+		assert.Equal(t, []int64{0, 3, 3}, valuesInOrder(t, points))
+		assert.WithinDuration(t, began, points[0].start, time.Second, "it starts when the first occurrence was seen")
+		p.Stop()
+		assert.Equal(t, []int64{0, 3, 3, 3}, valuesInOrder(t, pointsOf(p)))
+	})
 }
 
 // The contract: "Each series has its own start time. It is not later than the moment at which the
 // receiver saw the first occurrence, and not earlier than the preceding collection."
 func TestASeriesStartsBetweenACollectionAndItsFirstOccurrence(t *testing.T) {
 	const interval = 10 * time.Second
-	for storage, on := range withAndWithoutStorage {
-		for _, zero := range []bool{false, true} {
-			for rejected, duration := range map[string]time.Duration{"accepted at once": 0, "rejected during two collections": 25 * time.Second} {
-				t.Run(fmt.Sprint(storage, ", initial_zero: ", zero, ", ", rejected), func(t *testing.T) {
-					harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-						began := time.Now()
-						p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: interval, Config: fmt.Sprintf("series: {initial_zero: %v}", zero)})
-						time.Sleep(interval + 3*time.Second)
-						if duration > 0 {
-							p.Logs.Reject(errors.New("the queue is full"))
-						}
-						api.Put(harness.Event("a", 3))
-						time.Sleep(duration)
-						p.Logs.Reject(nil)
-						time.Sleep(4 * interval)
-						points := pointsOf(p)
-						require.NotEmpty(t, points)
-						seen := p.Logs.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp().AsTime()
-						assert.WithinRange(t, points[0].start, began.Add(interval), seen)
-						p.Stop()
-					})
+	for _, zero := range []bool{false, true} {
+		for rejected, duration := range map[string]time.Duration{"accepted at once": 0, "rejected during two collections": 25 * time.Second} {
+			t.Run(fmt.Sprint("initial_zero: ", zero, ", ", rejected), func(t *testing.T) {
+				harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+					began := time.Now()
+					p := harness.Launch(t, api, harness.Options{Interval: interval, Config: fmt.Sprintf("series: {initial_zero: %v}", zero)})
+					time.Sleep(interval + 3*time.Second)
+					if duration > 0 {
+						p.Logs.Reject(errors.New("the queue is full"))
+					}
+					api.Put(harness.Event("a", 3))
+					time.Sleep(duration)
+					p.Logs.Reject(nil)
+					time.Sleep(4 * interval)
+					points := pointsOf(p)
+					require.NotEmpty(t, points)
+					seen := p.Logs.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp().AsTime()
+					assert.WithinRange(t, points[0].start, began.Add(interval), seen)
+					p.Stop()
 				})
-			}
+			})
 		}
 	}
 }
 
 func TestTheEndEmits0AndTheValueOfANewSeries(t *testing.T) {
-	for name, on := range withAndWithoutStorage {
-		t.Run(name, func(t *testing.T) {
-			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				o := harness.Options{Disk: on(), Interval: time.Hour}
-				p := harness.Launch(t, api, o)
-				harness.Settle()
-				api.Put(harness.Event("a", 3))
-				p.AwaitRecords(t, "a+3")
-				p.Stop()
-				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
-			})
-		})
-	}
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		o := harness.Options{Interval: time.Hour}
+		p := harness.Launch(t, api, o)
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		p.AwaitRecords(t, "a+3")
+		p.Stop()
+		assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
+	})
 }
 
 func TestAnOverflowIsReportedOnce(t *testing.T) {
@@ -156,8 +146,6 @@ func through(consume func(ctx context.Context, sink consumer.Metrics, metrics pm
 		return next
 	}
 }
-
-var withAndWithoutStorage = map[string]func() *harness.Disk{"without storage": func() *harness.Disk { return nil }, "with storage": harness.NewDisk}
 
 // The contract: "Rejected metrics delay nothing (the next point carries the value)." The pipeline
 // has two exporters, of which one rejects always.
@@ -204,22 +192,18 @@ func TestNoSeriesEndsWhileItsValueIsRejected(t *testing.T) {
 }
 
 func TestAShutdownWhileThe0IsEmitted(t *testing.T) {
-	for name, on := range withAndWithoutStorage {
-		t.Run(name, func(t *testing.T) {
-			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: 10 * time.Second,
-					Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
-						time.Sleep(2 * time.Second)
-						return sink.ConsumeMetrics(ctx, metrics)
-					})})
-				harness.Settle()
-				api.Put(harness.Event("a", 3))
-				time.Sleep(6 * time.Second) // The 0 is emitted from 10 s to 12 s.
-				p.Stop()
-				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
-			})
-		})
-	}
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second,
+			Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+				time.Sleep(2 * time.Second)
+				return sink.ConsumeMetrics(ctx, metrics)
+			})})
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		time.Sleep(6 * time.Second) // The 0 is emitted from 10 s to 12 s.
+		p.Stop()
+		assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
+	})
 }
 
 // The pipeline takes long for the 0, and the end of the term does not wait for ever.
@@ -350,22 +334,18 @@ func TestAMetricsPipelineThatHangsDoesNotHoldBackWhatWasDelivered(t *testing.T) 
 }
 
 func TestAMetricsPipelineThatHangsDelaysNoLogs(t *testing.T) {
-	for name, on := range map[string]*harness.Disk{"without storage": nil, "with storage": harness.NewDisk()} {
-		t.Run(name, func(t *testing.T) {
-			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				p, metrics := launchHanging(t, api, harness.Options{Disk: on})
-				metrics.hangs.Store(true)
-				for i := range 100 {
-					api.Put(harness.Event("one", int32(i+1)))
-					time.Sleep(time.Minute)
-				}
-				harness.Eventually(t, func() bool { return harness.Occurrences(p.Logs.Records()...) == 100 })
-				metrics.hangs.Store(false)
-				metrics.released <- struct{}{}
-				p.AwaitSum(t, 100)
-			})
-		})
-	}
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p, metrics := launchHanging(t, api, harness.Options{})
+		metrics.hangs.Store(true)
+		for i := range 100 {
+			api.Put(harness.Event("one", int32(i+1)))
+			time.Sleep(time.Minute)
+		}
+		harness.Eventually(t, func() bool { return p.Logs.Occurrences() == 100 })
+		metrics.hangs.Store(false)
+		metrics.released <- struct{}{}
+		p.AwaitSum(t, 100)
+	})
 }
 
 // rejectingOne stores all points, and returns a permanent error if one has the reason Rejected, as a

@@ -69,11 +69,6 @@ func (e *Elector) ElectUntil(ctx context.Context) {
 	}
 }
 
-// SetDurations sets how long the lease is valid, and how long a leader tries to renew it.
-func (e *Elector) SetDurations(lease, renewDeadline time.Duration) {
-	e.config.LeaseDuration, e.config.RenewDuration = lease, renewDeadline
-}
-
 // CallFirst adds a call that the elector makes before those of its receivers, when a term ends.
 func (e *Elector) CallFirst(stopped func()) {
 	e.mu.Lock()

@@ -5,7 +5,6 @@ package harness
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
-// Pipeline keeps what it accepts, also as the bytes of OTLP.
+// Pipeline keeps what it accepts.
 type Pipeline struct {
 	consumertest.LogsSink
 
@@ -27,7 +26,6 @@ type Pipeline struct {
 	Before func()
 
 	mu       sync.Mutex // guards all fields
-	accepted [][]byte
 	attempts int
 }
 
@@ -43,10 +41,6 @@ func (p *Pipeline) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	if err != nil {
 		return err
 	}
-	encoded, _ := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
-	p.mu.Lock()
-	p.accepted = append(p.accepted, encoded)
-	p.mu.Unlock()
 	return p.LogsSink.ConsumeLogs(ctx, logs)
 }
 
@@ -64,13 +58,6 @@ func (p *Pipeline) OnAttempt(before func()) {
 	p.Before = before
 }
 
-// Requests returns the requests that the pipeline has accepted.
-func (p *Pipeline) Requests() [][]byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.accepted)
-}
-
 // Attempted returns how many requests the pipeline got, with those that it rejected.
 func (p *Pipeline) Attempted() int {
 	p.mu.Lock()
@@ -81,54 +68,6 @@ func (p *Pipeline) Attempted() int {
 // Names returns the events of all records. See Names.
 func (p *Pipeline) Names() []string { return Names(p.AllLogs()) }
 
-// Records returns the bytes of each record that the pipeline has accepted, with its resource.
-func (p *Pipeline) Records() [][]byte { return Records(p.Requests()) }
-
-// Records returns the bytes of each record of the requests, with its resource.
-func Records(requests [][]byte) (found [][]byte) {
-	for _, encoded := range requests {
-		for _, rl := range Decode(encoded).ResourceLogs().All() {
-			for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
-				alone := plog.NewLogs()
-				resource := alone.ResourceLogs().AppendEmpty()
-				rl.Resource().CopyTo(resource.Resource())
-				resource.SetSchemaUrl(rl.SchemaUrl())
-				scope := resource.ScopeLogs().AppendEmpty()
-				rl.ScopeLogs().At(0).Scope().CopyTo(scope.Scope())
-				scope.SetSchemaUrl(rl.ScopeLogs().At(0).SchemaUrl())
-				lr.CopyTo(scope.LogRecords().AppendEmpty())
-				record, _ := (&plog.ProtoMarshaler{}).MarshalLogs(alone)
-				found = append(found, record)
-			}
-		}
-	}
-	return found
-}
-
-// Decode returns the logs of a request.
-func Decode(encoded []byte) plog.Logs {
-	logs, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(encoded)
-	if err != nil {
-		panic(err)
-	}
-	return logs
-}
-
-// Occurrences returns the sum over all records, without those that are the same byte for byte.
-func Occurrences(records ...[]byte) (total int64) {
-	seen := map[string]bool{}
-	for _, encoded := range records {
-		if seen[string(encoded)] {
-			continue
-		}
-		seen[string(encoded)] = true
-		record := Decode(encoded).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
-		n, _ := record.Attributes().Get("k8s.event.occurrences")
-		total += n.Int()
-	}
-	return total
-}
-
 // EachRecord calls do with each record that the pipeline has accepted, and its resource.
 func (p *Pipeline) EachRecord(do func(resource map[string]any, record plog.LogRecord)) {
 	for _, logs := range p.AllLogs() {
@@ -138,6 +77,15 @@ func (p *Pipeline) EachRecord(do func(resource map[string]any, record plog.LogRe
 			}
 		}
 	}
+}
+
+// Occurrences returns the sum over all records.
+func (p *Pipeline) Occurrences() (total int64) {
+	p.EachRecord(func(_ map[string]any, record plog.LogRecord) {
+		n, _ := record.Attributes().Get("k8s.event.occurrences")
+		total += n.Int()
+	})
+	return total
 }
 
 // Names returns the events of all records, in order, with their occurrences.

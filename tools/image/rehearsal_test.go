@@ -207,7 +207,7 @@ func (r *rehearsal) checkChart(t *testing.T, image name.Digest) {
 // checkInstallation installs the chart and the image from the registry on a real node. If this machine
 // cannot run one, it is skipped.
 func (r *rehearsal) checkInstallation(t *testing.T, image name.Digest) {
-	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-timeout=20m", "-run=^TestPublished$", "./cluster")
+	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-timeout=20m", "-run=^TestPublished$", "./node")
 	command.Dir = filepath.Join(r.clone, "e2e")
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+r.nodes, "PUBLISHED_IMAGE="+image.Context().Name()+"@"+image.DigestStr())
 	output, err := command.CombinedOutput()

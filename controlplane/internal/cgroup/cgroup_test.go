@@ -5,16 +5,9 @@
 package cgroup
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strconv"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestRoots(t *testing.T) {
@@ -40,28 +33,4 @@ func TestRoots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, rootsOf(test.mounts)) })
 	}
-}
-
-func TestCreateAndRemove(t *testing.T) {
-	name := "kube-events-test-" + strconv.Itoa(os.Getpid())
-	err := Create(name)
-	if err != nil {
-		require.NoError(t, Remove(name))
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			t.Skip(err)
-		}
-	}
-	require.NoError(t, err)
-	roots, err := hierarchies()
-	require.NoError(t, err)
-	for _, root := range roots {
-		require.NoError(t, os.MkdirAll(filepath.Join(root, name, "pods", "pod"), 0o755))
-	}
-	assert.ErrorIs(t, Create(name), fs.ErrExist)
-
-	require.NoError(t, Remove(name))
-	for _, root := range roots {
-		assert.NoDirExists(t, filepath.Join(root, name))
-	}
-	assert.NoError(t, Remove(name), "a second time")
 }

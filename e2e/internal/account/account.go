@@ -107,16 +107,3 @@ func (c *Covered) Size() (sum int64) {
 	}
 	return sum
 }
-
-// Distinct is how many occurrences records have, without those with a log.record.uid that came
-// before.
-func Distinct(records []Record) (sum int64) {
-	seen := map[string]bool{}
-	for _, r := range records {
-		if !seen[r.UID] {
-			sum += r.Occurrences
-		}
-		seen[r.UID] = true
-	}
-	return sum
-}

@@ -25,8 +25,8 @@ type TCPProxy struct {
 	mu          sync.Mutex // guards what follows
 	next        int        // the target of the next connection
 	state       State
-	changed     chan struct{}     // closed when state changes
-	connections map[net.Conn]bool // true: all bytes of the connection are lost
+	changed     chan struct{} // closed when state changes
+	connections map[net.Conn]bool
 }
 
 // State is how the network works.
@@ -36,7 +36,6 @@ const (
 	Open    State = iota
 	Cut           // connections break, and new ones are closed at once
 	Stalled       // connections stay, new ones are accepted, and no byte is forwarded until the state changes
-	Slow          // everything takes a while
 )
 
 // NewTCPProxy starts a proxy for the user of a kubeconfig file. It ends with the test. If targets are
@@ -102,16 +101,6 @@ func (p *TCPProxy) Set(state State) {
 	}
 }
 
-// Silence drops all bytes of the connections that exist, as a dead network does. New connections
-// work.
-func (p *TCPProxy) Silence() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for connection := range p.connections {
-		p.connections[connection] = true
-	}
-}
-
 func (p *TCPProxy) now() (State, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,8 +128,8 @@ func (p *TCPProxy) connect(near net.Conn) {
 	}
 	defer p.register(far)()
 	var both sync.WaitGroup
-	both.Go(func() { p.forward(near, far) })
-	both.Go(func() { p.forward(p.delayed(far), near) })
+	both.Go(func() { p.forward(near, far, 0) })
+	both.Go(func() { p.forward(far, near, p.late) })
 	both.Wait()
 }
 
@@ -163,7 +152,7 @@ func (p *TCPProxy) dial() net.Conn {
 func (p *TCPProxy) register(connection net.Conn) (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.connections[connection] = false
+	p.connections[connection] = true
 	return func() {
 		_ = connection.Close()
 		p.mu.Lock()
@@ -172,41 +161,39 @@ func (p *TCPProxy) register(connection net.Conn) (release func()) {
 	}
 }
 
-func (p *TCPProxy) isSilenced(connection net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.connections[connection]
+// chunk are bytes that have arrived, and the time to forward them.
+type chunk struct {
+	bytes []byte
+	due   time.Time
 }
 
 // forward copies one direction until either end closes.
-func (p *TCPProxy) forward(from, to net.Conn) {
-	defer func() { _, _ = from.Close(), to.Close() }()
-	buffer := make([]byte, 2048)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 && !p.isSilenced(from) {
-			p.delay()
-			if _, err := to.Write(buffer[:n]); err != nil {
+func (p *TCPProxy) forward(from, to net.Conn, late time.Duration) {
+	const most = 1 << 12 // beyond this, the sender has to wait
+	arrived := make(chan chunk, most)
+	go func() {
+		defer close(arrived)
+		for {
+			buffer := make([]byte, 2048)
+			n, err := from.Read(buffer)
+			arrived <- chunk{buffer[:n], time.Now().Add(late)}
+			if err != nil {
 				return
 			}
 		}
-		if err != nil {
+	}()
+	defer func() {
+		_, _ = from.Close(), to.Close()
+		for range arrived { // The reader must end.
+		}
+	}()
+	for next := range arrived {
+		time.Sleep(time.Until(next.due))
+		for state, changed := p.now(); state == Stalled; state, changed = p.now() {
+			<-changed
+		}
+		if _, err := to.Write(next.bytes); err != nil {
 			return
 		}
-	}
-}
-
-// delay waits as long as some bytes take: until the network is no longer stalled, or a moment if it
-// is slow.
-func (p *TCPProxy) delay() {
-	for {
-		state, changed := p.now()
-		if state == Slow {
-			time.Sleep(50 * time.Millisecond)
-		}
-		if state != Stalled {
-			return
-		}
-		<-changed
 	}
 }

@@ -31,7 +31,6 @@ import (
 // repeats. It knows the truth, because it never gives a write up: each is repeated until the API
 // server has taken it.
 type Load struct {
-	ClockOff time.Duration // how far the recorders' clocks are off
 	Pause    time.Duration // between two writes of one recorder
 	Keep     int           // how many events a recorder repeats at a time
 	Fresh    int           // of ten writes, how many are of a new event
@@ -170,7 +169,7 @@ func (r *recorder) step() {
 // begin records something new, and forgets the oldest event.
 func (r *recorder) begin() {
 	r.serial++
-	e := &repeated{name: fmt.Sprintf("%spod-%d.%d", r.Prefix, r.id, r.serial), first: r.now(), count: 1}
+	e := &repeated{name: fmt.Sprintf("%spod-%d.%d", r.Prefix, r.id, r.serial), first: time.Now(), count: 1}
 	r.write(e, func(ctx context.Context) error { return r.create(ctx, e) })
 	r.recent = append(r.recent, e)
 	r.recent = r.recent[max(0, len(r.recent)-r.Keep):]
@@ -214,8 +213,6 @@ func (r *recorder) write(e *repeated, try func(context.Context) error) {
 	})
 }
 
-func (r *recorder) now() time.Time { return time.Now().Add(r.ClockOff) }
-
 func (r *recorder) newStyle() bool { return r.id%2 == 1 }
 
 func (r *recorder) create(ctx context.Context, e *repeated) error {
@@ -226,7 +223,7 @@ func (r *recorder) create(ctx context.Context, e *repeated) error {
 		_, err := r.client.CoreV1().Events(r.namespace).Create(ctx, &corev1.Event{
 			ObjectMeta: meta, InvolvedObject: involved, Reason: fmt.Sprintf("Reason%d", r.id), Type: corev1.EventTypeWarning, Message: e.name,
 			Source: corev1.EventSource{Component: "faults"}, Count: int32(e.count),
-			FirstTimestamp: metav1.NewTime(e.first), LastTimestamp: metav1.NewTime(r.now()),
+			FirstTimestamp: metav1.NewTime(e.first), LastTimestamp: metav1.NewTime(time.Now()),
 		}, metav1.CreateOptions{})
 		return err
 	}
@@ -235,7 +232,7 @@ func (r *recorder) create(ctx context.Context, e *repeated) error {
 		Action: "Breaking", ReportingController: "example.com/faults", ReportingInstance: "faults-1", EventTime: metav1.NewMicroTime(e.first),
 	}
 	if e.count > 1 {
-		event.Series = &eventsv1.EventSeries{Count: int32(e.count), LastObservedTime: metav1.NewMicroTime(r.now())}
+		event.Series = &eventsv1.EventSeries{Count: int32(e.count), LastObservedTime: metav1.NewMicroTime(time.Now())}
 	}
 	_, err := r.client.EventsV1().Events(r.namespace).Create(ctx, event, metav1.CreateOptions{})
 	return err
@@ -243,11 +240,11 @@ func (r *recorder) create(ctx context.Context, e *repeated) error {
 
 func (r *recorder) patch(ctx context.Context, e *repeated) error {
 	if r.newStyle() {
-		patch, _ := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: int32(e.count), LastObservedTime: metav1.NewMicroTime(r.now())}})
+		patch, _ := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: int32(e.count), LastObservedTime: metav1.NewMicroTime(time.Now())}})
 		_, err := r.client.EventsV1().Events(r.namespace).Patch(ctx, e.name, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	}
-	patch, _ := json.Marshal(map[string]any{"count": e.count, "lastTimestamp": metav1.NewTime(r.now())})
+	patch, _ := json.Marshal(map[string]any{"count": e.count, "lastTimestamp": metav1.NewTime(time.Now())})
 	_, err := r.client.CoreV1().Events(r.namespace).Patch(ctx, e.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }

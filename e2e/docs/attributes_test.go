@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+// These recipes add attributes to records, or change their fields.
+
+// TestOwnerLabels: a pod's events have every label of the workload, and none of the pod's own.
+func TestOwnerLabels(t *testing.T) {
+	t.Parallel()
+	kube.Apply(t, file("owner-labels", "workloads.yaml"))
+	backend := harness.NewBackend(t)
+	run(t, "owner-labels", "OTLP_ENDPOINT="+backend.URL)
+	labels := func(record harness.Record) map[string]any { return withPrefix(record.Resource, "workload.label.") }
+	ofShop := []any{"k8s.namespace.name", "owner-labels", "k8s.workload.name", "shop"}
+	for kind, reason := range map[string]string{"Pod": "Started", "ReplicaSet": "SuccessfulCreate", "Deployment": "ScalingReplicaSet"} {
+		record := backend.Await(t, append(ofShop, "k8s.object.kind", kind, "k8s.event.reason", reason)...)
+		assert.Equal(t, map[string]any{
+			"workload.label.app.kubernetes.io/name": "shop", "workload.label.team": "payments", "workload.label.tier": "frontend",
+		}, labels(record), kind)
+	}
+	cart := backend.Await(t, "k8s.namespace.name", "owner-labels", "k8s.statefulset.name", "cart", "k8s.event.reason", "Started")
+	assert.Equal(t, map[string]any{"workload.label.app.kubernetes.io/name": "cart", "workload.label.team": "checkout"}, labels(cart))
+
+	terminal := runCommand(t, "owner-labels")
+	harness.Eventually(t, func() bool { return len(terminal.Lines("workload.label.team: Str(payments)")) > 0 }, "the label on the terminal")
+}
+
+func withPrefix(attributes map[string]any, prefixes ...string) map[string]any {
+	found := maps.Clone(attributes)
+	maps.DeleteFunc(found, func(name string, _ any) bool {
+		return !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	})
+	return found
+}
+
+// TestSeverity: the reason decides, whatever the type is; other reasons keep what the type gives.
+func TestSeverity(t *testing.T) {
+	t.Parallel()
+	kube.Apply(t, file("severity", "workloads.yaml"))
+	const notReady = "NodeNotReady" // Normal, as the node controller records it
+	kube.Recorder(t, "severity").Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "severity", Name: "web"}, corev1.EventTypeNormal, notReady, "Node is not ready")
+	backend := harness.NewBackend(t)
+	run(t, "severity", "OTLP_ENDPOINT="+backend.URL)
+	for reason, severity := range map[string]struct {
+		text   string
+		number plog.SeverityNumber
+	}{
+		"FailedScheduling":  {"ERROR", plog.SeverityNumberError},
+		notReady:            {"ERROR", plog.SeverityNumberError},
+		"Started":           {"DEBUG", plog.SeverityNumberDebug},
+		"SuccessfulCreate":  {"DEBUG", plog.SeverityNumberDebug},
+		"ScalingReplicaSet": {"Normal", plog.SeverityNumberInfo},
+	} {
+		record := backend.Await(t, "k8s.namespace.name", "severity", "k8s.event.reason", reason)
+		assert.Equal(t, severity.text, record.Log.SeverityText(), reason)
+		assert.Equal(t, severity.number, record.Log.SeverityNumber(), reason)
+	}
+
+	terminal := runCommand(t, "severity")
+	harness.Eventually(t, func() bool { return len(terminal.Lines("SeverityText: ERROR")) > 0 }, "an ERROR on the terminal")
+}
+
+// facts are the attributes that the recipe adds.
+type facts = map[string]any
+
+func factsOf(record harness.Record) facts {
+	return withPrefix(record.Attributes, "pull.", "scheduling.", "probe.", "scaling.", "resize.")
+}
+
+// TestFacts: of the messages of this version's controllers and scheduler, of kubelets, which this
+// control plane has not, and of other versions of Kubernetes.
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	kube.Apply(t, file("facts", "workloads.yaml"))
+	backend := harness.NewBackend(t)
+	run(t, "facts", "OTLP_ENDPOINT="+backend.URL)
+	huge := backend.Await(t, "k8s.namespace.name", "facts", "k8s.deployment.name", "huge", "k8s.event.reason", "FailedScheduling")
+	assert.Equal(t, facts{"scheduling.nodes": int64(2), "scheduling.causes": []any{"Insufficient cpu"}}, factsOf(huge))
+	shop := factsOf(backend.Await(t, "k8s.namespace.name", "facts", "k8s.deployment.name", "shop", "k8s.event.reason", "ScalingReplicaSet"))
+	assert.Contains(t, shop["scaling.replica_set"], "shop-")
+	for name, message := range recordedMessages {
+		recorded := createEvent(t, message.reason, message.text)
+		record := backend.Await(t, "k8s.event.uid", string(recorded.UID))
+		assert.Equal(t, message.facts, factsOf(record), "%s: %s", name, message.text)
+	}
+	for _, event := range recordedByProducers(t) {
+		recorded := createEvent(t, event.Reason, event.Message)
+		record := backend.Await(t, "k8s.event.uid", string(recorded.UID))
+		assert.NotEmpty(t, factsOf(record), "testdata/producers: %s", event.Message)
+	}
+
+	terminal := runCommand(t, "facts")
+	harness.Eventually(t, func() bool { return len(terminal.Lines("scheduling.causes: Slice([\"Insufficient cpu\"])")) > 0 }, "a cause on the terminal")
+}
+
+func createEvent(t *testing.T, reason, message string) *corev1.Event {
+	t.Helper()
+	now := metav1.Now()
+	event, err := kube.CoreV1().Events(metav1.NamespaceDefault).Create(t.Context(), &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: "recorded-"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: "recorded"},
+		Reason:         reason, Message: message, Type: corev1.EventTypeNormal, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: "facts-test"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return event
+}
+
+// recordedByProducers are the events of testdata/producers that have facts.
+func recordedByProducers(t *testing.T) (events []corev1.Event) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(harness.InRepository("testdata", "producers"), func(path string, _ os.DirEntry, err error) error {
+		// Golden outputs have a second dot in their names.
+		if name, isYAML := strings.CutSuffix(filepath.Base(path), ".yaml"); err != nil || !isYAML || strings.Contains(name, ".") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		recording := struct {
+			States []corev1.Event `json:"states"`
+		}{}
+		err = errors.Join(err, yaml.Unmarshal(text, &recording))
+		events = append(events, recording.States...)
+		return err
+	}))
+	events = slices.DeleteFunc(events, func(event corev1.Event) bool { return !hasFacts(event) })
+	require.NotEmpty(t, events)
+	return events
+}
+
+func hasFacts(event corev1.Event) bool {
+	switch event.Reason {
+	case "Pulled":
+		return strings.HasPrefix(event.Message, "Successfully pulled image")
+	case "FailedScheduling":
+		return strings.Contains(event.Message, "nodes are available")
+	case "Killing":
+		return strings.Contains(event.Message, "probe")
+	case "Unhealthy", "ProbeWarning", "ScalingReplicaSet":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+// row is what a fault did to the events that one release delivers.
+type row struct {
+	account.Outcome
+
+	fault   string
+	release *release
+	metric  int64
+	counted int64 // occurrences in all records, also those that were repeated
+}
+
+// check checks that the row is as promised.
+func (r row) check(t *testing.T) {
+	t.Helper()
+	t.Logf("%s, %s: %+v, metric %d", r.fault, r.release.mode(), r.Outcome, r.metric)
+	assert.Positive(t, r.Made)
+	assert.Zero(t, r.Lost, "lost occurrences")
+	assert.Zero(t, r.Surplus, "occurrences that come twice without the same log.record.uid")
+	// A kill loses what was counted after the last collection.
+	assert.LessOrEqual(t, r.metric, r.counted, "the metric's total")
+}
+
+// mode is the value `mode` of the release.
+func (r *release) mode() string {
+	if mode, ok := r.values["mode"].(string); ok {
+		return mode
+	}
+	return "ha"
+}
+
+// report collects the rows of all tests of a cluster.
+type report struct {
+	mu   sync.Mutex
+	rows []row
+}
+
+func (r *report) add(result row) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rows = append(r.rows, result)
+}
+
+// write puts the table into a section of the page that CLUSTER_REPORT names, sorted by mode.
+func (c *cluster) write(t *testing.T, section, introduction string) {
+	t.Helper()
+	path := os.Getenv("CLUSTER_REPORT")
+	if path == "" || t.Failed() {
+		return
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n\n", introduction)
+	text.WriteString("| Fault | `mode` | Occurred | Delivered | Lost | Records repeated | Not recognisable | Metric |\n" +
+		"|---|---|--:|--:|--:|--:|--:|--:|\n")
+	slices.SortStableFunc(c.report.rows, func(a, b row) int { return -strings.Compare(a.release.mode(), b.release.mode()) })
+	for _, r := range c.report.rows {
+		fmt.Fprintf(&text, "| %s | `%s` | %d | %d | %d | %d | %d | %d |\n", r.fault, r.release.mode(),
+			r.Made, r.Delivered, r.Lost, r.Repeated, r.Surplus, r.metric)
+	}
+	replaceSection(t, path, section, text.String())
+}
+
+// environment says when and where the tests ran.
+func (c *cluster) environment(t *testing.T) string {
+	t.Helper()
+	node, err := c.CoreV1().Nodes().Get(t.Context(), c.node.Name(), metav1.GetOptions{})
+	require.NoError(t, err)
+	info := node.Status.NodeInfo
+	return fmt.Sprintf("Run on %s at commit %s, with kubelet %s and %s.",
+		time.Now().UTC().Format(time.DateOnly), harness.Commit(t), info.KubeletVersion, strings.Replace(info.ContainerRuntimeVersion, "://", " ", 1))
+}
+
+// replaceSection replaces the part of a page between two comments.
+func replaceSection(t *testing.T, path, section, text string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	begin, end := "<!-- "+section+": begin -->\n", "<!-- "+section+": end -->"
+	before, rest, found := strings.Cut(string(page), begin)
+	require.True(t, found, "%s has no %q", path, begin)
+	_, after, found := strings.Cut(rest, end)
+	require.True(t, found, "%s has no %q", path, end)
+	require.NoError(t, os.WriteFile(path, []byte(before+begin+text+end+after), 0o600))
+}
