@@ -183,9 +183,10 @@ build/controlplane/kube-controller-manager build/controlplane/kube-scheduler bui
 	$(call kubernetes,4 ,kubernetes,kube-controller-manager kube-scheduler,sigs.k8s.io/kwok/cmd/kwok)
 
 # $(call kubernetes,STEP,MODULE,PROGRAMS,PACKAGES) builds programs of Kubernetes and packages, in the versions
-# that tools/MODULE pins, in one go: they share most packages. Without the flags, their version is v0.0.0.
+# that tools/MODULE pins, in one go: they share most packages. Without -ldflags, their version is v0.0.0.
+# Without inlining (-l), packages of Kubernetes itself, a third of all code, take a third less time to compile.
 kubernetes = @mkdir -p $(@D) && cd tools/$(2) && $(BUILD) "$(1)$(3) $(call kubernetes_version,$(2))" ../../$(@D)/ \
-	-ldflags "-s -w $(addprefix -X k8s.io/component-base/version.git,$(call version_fields,$(call kubernetes_version,$(2))))" \
+	-gcflags "k8s.io/kubernetes/...=-dwarf=false -l" -ldflags "-s -w $(addprefix -X k8s.io/component-base/version.git,$(call version_fields,$(call kubernetes_version,$(2))))" \
 	$(addprefix k8s.io/kubernetes/cmd/,$(3)) $(4)
 kubernetes_version = $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) }' tools/$(1)/go.mod)
 version_fields     = Version=v$(1) Major=$(word 1,$(subst ., ,$(1))) Minor=$(word 2,$(subst ., ,$(1)))

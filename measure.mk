@@ -12,7 +12,7 @@ endif
 # of etcd. tools/pin-kubernetes pins the oldest.
 OLDEST     := $(call programs,build/controlplane-1.32,etcd)
 KINE       := $(call programs,build/controlplane-kine,kine)
-BACKENDS   := $(addprefix build/backends/,loki prometheus promtool jaeger)
+BACKENDS   := $(addprefix build/backends/,loki prometheus promtool)
 COMPARISON := build/comparison/otelcol
 SIMULATION := build/simulation.test
 
@@ -66,7 +66,7 @@ $(COMPARISON): build/%/otelcol: build/tools/builder e2e/bench/%/builder.yaml
 	@mkdir -p $(@D) && $(COMPILING) $< --config e2e/bench/$*/builder.yaml && mv $(@D)/ocb/otelcol $@
 
 .PHONY: backends
-backends: $(BACKENDS) ## Build Loki, Prometheus, promtool and Jaeger for the tests: build/backends
+backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: build/backends
 
 # The simulation runs with a changed runtime, made from the toolchain's own files, that lets runs replay
 # exactly.
@@ -102,10 +102,6 @@ build/controlplane/node build/controlplane/workload &: controlplane/go.mod contr
 
 build/backends/loki: tools/backends/go.mod tools/backends/go.sum
 	@cd tools/backends && $(BUILD) "Loki" ../../$@ -ldflags "-s -w" github.com/grafana/loki/v3/cmd/loki
-
-# Its pages are no part of the module: it serves the query API, and a page without content.
-build/backends/jaeger: tools/jaeger/go.mod tools/jaeger/go.sum
-	@cd tools/jaeger && $(BUILD) "Jaeger" ../../$@ -ldflags "-s -w" github.com/jaegertracing/jaeger/cmd/jaeger
 
 # Without service discovery for clouds, which is most of the code of Prometheus.
 build/backends/prometheus build/backends/promtool &: tools/backends/go.mod tools/backends/go.sum

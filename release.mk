@@ -37,7 +37,7 @@ build/tools/image: tools/go.mod tools/go.sum $(filter-out %_test.go,$(wildcard t
 
 .PHONY: push
 push: check-image-name image ## Push the image of all platforms to a registry: make push IMAGE=REGISTRY/NAME:TAG
-	@build/tools/image push "$(IMAGE_OUTPUT)/otelcol-kubeevents.tar" "$(IMAGE)" > "$(IMAGE_OUTPUT)/pushed" && cat "$(IMAGE_OUTPUT)/pushed"
+	@build/tools/image push "$(IMAGE_OUTPUT)/oci" "$(IMAGE)" > "$(IMAGE_OUTPUT)/pushed" && cat "$(IMAGE_OUTPUT)/pushed"
 
 .PHONY: check-image-name
 check-image-name:

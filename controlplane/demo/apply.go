@@ -17,37 +17,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 )
 
 // fieldManager is the field manager of the demo's fields.
 const fieldManager = "kube-events-demo"
 
 // applier applies manifests by server-side apply.
-type applier struct {
-	client dynamic.Interface
-	mapper *restmapper.DeferredDiscoveryRESTMapper
-}
-
-func newApplier(config *rest.Config) (*applier, error) {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))
-	return &applier{client: client, mapper: mapper}, nil
-}
+type applier struct{ dynamic.Interface }
 
 // applyManifest applies the objects of a YAML file in their order.
-func (a *applier) applyManifest(ctx context.Context, manifest []byte) error {
+func (a applier) applyManifest(ctx context.Context, manifest []byte) error {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 	for {
 		object := &unstructured.Unstructured{}
@@ -64,18 +44,15 @@ func (a *applier) applyManifest(ctx context.Context, manifest []byte) error {
 
 // applyObject applies one object, and retries while the API server does not serve its kind yet: a
 // custom resource is applied right after its definition.
-func (a *applier) applyObject(ctx context.Context, object *unstructured.Unstructured) error {
+func (a applier) applyObject(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := a.identifyOwners(ctx, object); err != nil {
 		return err
 	}
 	var lastErr error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		var resource dynamic.ResourceInterface
-		if resource, lastErr = a.resource(object.GroupVersionKind(), object.GetNamespace()); lastErr == nil {
-			_, lastErr = resource.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-		}
-		if meta.IsNoMatchError(lastErr) || apierrors.IsNotFound(lastErr) {
-			a.mapper.Reset()
+		_, lastErr = a.resource(object.GroupVersionKind(), object.GetNamespace()).
+			Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		if apierrors.IsNotFound(lastErr) {
 			return false, nil
 		}
 		return true, lastErr
@@ -87,14 +64,11 @@ func (a *applier) applyObject(ctx context.Context, object *unstructured.Unstruct
 }
 
 // identifyOwners sets the uid of owners, because the manifest only has their names.
-func (a *applier) identifyOwners(ctx context.Context, object *unstructured.Unstructured) error {
+func (a applier) identifyOwners(ctx context.Context, object *unstructured.Unstructured) error {
 	owners := object.GetOwnerReferences()
 	for i, owner := range owners {
-		resource, err := a.resource(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), object.GetNamespace())
-		if err != nil {
-			return err
-		}
-		found, err := resource.Get(ctx, owner.Name, metav1.GetOptions{})
+		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+		found, err := a.resource(kind, object.GetNamespace()).Get(ctx, owner.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -106,13 +80,8 @@ func (a *applier) identifyOwners(ctx context.Context, object *unstructured.Unstr
 	return nil
 }
 
-func (a *applier) resource(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return nil, err
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		return a.client.Resource(mapping.Resource), nil
-	}
-	return a.client.Resource(mapping.Resource).Namespace(namespace), nil
+// resource returns the client of a kind in a namespace, or in none.
+func (a applier) resource(kind schema.GroupVersionKind, namespace string) dynamic.ResourceInterface {
+	resource, _ := meta.UnsafeGuessKindToResource(kind) // It is right for the kinds of the demo.
+	return a.Resource(resource).Namespace(namespace)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -56,7 +57,7 @@ func unlessCanceled(err error) error {
 }
 
 func apply(ctx context.Context, config *rest.Config, patterns []string) error {
-	applier, err := newApplier(config)
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func apply(ctx context.Context, config *rest.Config, patterns []string) error {
 		if err != nil {
 			return err
 		}
-		if err := applier.applyManifest(ctx, manifest); err != nil {
+		if err := (applier{client}).applyManifest(ctx, manifest); err != nil {
 			return fmt.Errorf("apply %s: %w", path, err)
 		}
 	}

@@ -67,7 +67,7 @@ func newAgentsHandler(b *board) http.Handler {
 			told := v.problemsTold(f)
 			return struct {
 				problemsAnswer
-				Changes []change `json:"changes"`
+				Changes []incident.Change `json:"changes"`
 			}{told, v.changesTold(f)}, nil
 		})
 	addTool(b, server, "changes", "Rollouts, scalings, node conditions, evictions and other changes, the newest first.",
@@ -139,14 +139,14 @@ func (v *view) resolve(namespace, name string) (id string, err error) {
 	isNamed := func(o incident.Object) bool {
 		return strings.EqualFold(name, o.Name) || strings.EqualFold(name, o.String()) || strings.EqualFold(name, o.Kind+"/"+o.Name)
 	}
-	var found, owners []workload
+	var found, owners []incident.Key
 	for _, s := range v.model.Workloads(incident.Query{}, v.now) {
 		if k := s.Key; namespace != "" && namespace != k.Namespace && k.Namespace != "" {
 			continue
 		} else if name == k.ID() || isNamed(k.Top) {
-			found = append(found, workloadOf(k))
+			found = append(found, k)
 		} else if slices.ContainsFunc(s.Facts, func(f *incident.Fact) bool { return isNamed(f.Object()) }) {
-			owners = append(owners, workloadOf(k))
+			owners = append(owners, k)
 		}
 	}
 	if len(found) == 0 {
@@ -156,7 +156,7 @@ func (v *view) resolve(namespace, name string) (id string, err error) {
 	case 0:
 		return "", fmt.Errorf("no workload with the name %.100q, nor an object of one, has an event in the last hour: %w", name, errNoWorkload)
 	case 1:
-		return found[0].ID, nil
+		return found[0].ID(), nil
 	}
 	candidates, err := json.Marshal(found[:min(changesTold, len(found))])
 	if err != nil {
@@ -166,8 +166,7 @@ func (v *view) resolve(namespace, name string) (id string, err error) {
 }
 
 func (v *view) problemsTold(f filter) problemsAnswer {
-	all := v.problems(f.at(v.now))
-	all = all[:min(problemsTold, len(all))]
+	all := newest(v.problems(f.at(v.now)), problemsTold)
 	for i := range all {
 		p := &all[i]
 		p.Records, p.Pods = first(p.Records), first(p.Pods)
@@ -178,9 +177,8 @@ func (v *view) problemsTold(f filter) problemsAnswer {
 	return problemsAnswer{v.head(f.at(v.now)), all}
 }
 
-func (v *view) changesTold(f filter) []change {
-	all := v.changes(f.at(v.now))
-	all = all[:min(changesTold, len(all))]
+func (v *view) changesTold(f filter) []incident.Change {
+	all := newest(v.changes(f.at(v.now)), changesTold)
 	for i := range all {
 		all[i].Records = first(all[i].Records)
 	}

@@ -52,7 +52,15 @@ func TestAgentsHaveTheAnswersOfTheAPI(t *testing.T) {
 
 	text, failed := call(t, agent, "problems", nil)
 	require.False(t, failed)
-	var told problemsAnswer
+	var told struct {
+		Problems []struct {
+			Workload struct{ ID string }
+			Causes   []struct {
+				Text    string
+				Records []string
+			}
+		}
+	}
 	require.NoError(t, json.Unmarshal([]byte(text), &told))
 	require.Len(t, told.Problems, 1)
 	assert.Equal(t, "checkout-bbb was rolled out: app:1.0 → app:1.1-typo", told.Problems[0].Causes[0].Text)

@@ -16,15 +16,15 @@ import (
 type (
 	problemsAnswer struct {
 		head
-		Problems []problem `json:"problems"`
+		Problems []incident.Problem `json:"problems"`
 	}
 	changesAnswer struct {
 		head
-		Changes []change `json:"changes"`
+		Changes []incident.Change `json:"changes"`
 	}
 	workloadsAnswer struct {
 		head
-		Workloads []summary `json:"workloads"`
+		Workloads []incident.Summary `json:"workloads"`
 	}
 	eventsAnswer struct {
 		head
@@ -32,11 +32,11 @@ type (
 	}
 	workloadAnswer struct {
 		head
-		summary
-		Problems []problem `json:"problems"`
-		Changes  []change  `json:"changes"`
-		Rollouts []*span   `json:"rollouts"`
-		Events   []event   `json:"events"`
+		incident.Summary
+		Problems []incident.Problem `json:"problems"`
+		Changes  []incident.Change  `json:"changes"`
+		Rollouts []*span            `json:"rollouts"`
+		Events   []event            `json:"events"`
 	}
 )
 
@@ -49,7 +49,7 @@ var answers = map[string]func(*view, filter) (any, error){
 		return changesAnswer{v.head(f.at(v.now)), newest(v.changes(f.at(v.now)), f.Limit)}, nil
 	},
 	"workloads": func(v *view, f filter) (any, error) {
-		return workloadsAnswer{v.head(f.at(v.now)), each(newest(v.model.Workloads(f.at(v.now), v.now), f.Limit), summaryOf)}, nil
+		return workloadsAnswer{v.head(f.at(v.now)), newest(v.model.Workloads(f.at(v.now), v.now), f.Limit)}, nil
 	},
 	"events": func(v *view, f filter) (any, error) {
 		return eventsAnswer{v.head(f.at(v.now)), v.events(f.at(v.now), f.Limit)}, nil
@@ -73,12 +73,12 @@ var (
 func (v *view) workload(f filter, s incident.Summary) workloadAnswer {
 	q := f.at(v.now)
 	return workloadAnswer{
-		v.head(q), summaryOf(s), newest(v.problems(q), f.Limit), newest(v.changes(q), f.Limit), v.rollouts(f.Workload), v.events(q, f.Limit),
+		v.head(q), s, newest(v.problems(q), f.Limit), newest(v.changes(q), f.Limit), v.rollouts(f.Workload), v.events(q, f.Limit),
 	}
 }
 
-// newest returns the first ones of an answer.
-func newest[T any](all []T, limit int) []T { return all[:min(limit, len(all))] }
+// newest returns the first ones of an answer. It is never nil, so that JSON has an empty list.
+func newest[T any](all []T, limit int) []T { return append([]T{}, all[:min(limit, len(all))]...) }
 
 // apiOf returns the name of an answer, and the id of a workload if the path has one. As the page, the API is
 // under every prefix.

@@ -34,7 +34,7 @@ func assertJSON(t *testing.T, b *board, name string) {
 
 func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 	b := boardOf(t, imageChange()...)
-	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Workload.ID
+	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Key.ID()
 	for file, path := range map[string]string{
 		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T12:04:00Z", "workloads": "/api/workloads/",
 		"workload": "/api/workloads/" + id, "events": "/api/events?type=Warning&limit=1",
@@ -79,7 +79,7 @@ func TestNobodyCanReplaceTheWorkloadOfAnother(t *testing.T) {
 		happening{object: "a/c", reason: "Odd", message: "m", warning: true, namespace: "shop.b"}, happening{object: "a/c", reason: "Odd", message: "m", warning: true, namespace: "b"})
 	ids := map[string]bool{}
 	for _, p := range viewOf(b).problems(everything(t).at(b.clock())) {
-		ids[p.Workload.ID] = true
+		ids[p.Key.ID()] = true
 	}
 	assert.Len(t, ids, 4)
 }

@@ -4,7 +4,6 @@ package pageexporter
 
 import (
 	"bytes"
-	"fmt"
 	"html/template"
 	"slices"
 	"strings"
@@ -45,7 +44,7 @@ type selection struct {
 
 // card is a problem with the filter that its links keep.
 type card struct {
-	problem
+	incident.Problem
 	Filter filter
 	Chain  []incident.Object // from the workload down to the object of its message
 	Until  time.Time         // of the answer
@@ -53,30 +52,31 @@ type card struct {
 
 // linked is a cause with the address of its records.
 type linked struct {
-	*cause
+	*incident.Cause
 	Address string
 }
 
 // Link returns a cause with the address of the workload, node or other object that changed.
-func (c card) Link(before *cause) linked { return linked{before, c.Filter.To(before.Workload.ID)} }
+func (c card) Link(before *incident.Cause) linked {
+	return linked{before, c.Filter.To(before.Key.ID())}
+}
 
 // Others returns how many pods have the problem, in addition to that of the message.
 func (c card) Others() int { return len(c.Pods) - 1 }
 
 // summaryRow is a workload without a problem.
 type summaryRow struct {
-	summary
+	incident.Summary
 	Filter filter
 	Newest []event
 }
 
 // workloadPage has the parts that only the page of a single workload has.
 type workloadPage struct {
-	Workload workload
+	Key      incident.Key
 	Filter   filter
-	Changes  []change
+	Changes  []incident.Change
 	Rollouts []bar
-	Tree     *branch
 	Events   []event
 }
 
@@ -86,8 +86,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"minute":  func(t time.Time) string { return t.UTC().Format("15:04") },
 	"moment":  timeIn,
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
-	"between": func(from, until time.Time) string { return duration(until.Sub(from)) },
-	"before":  func(c linked) string { return before(c.SecondsBefore) },
+	"between": func(from, until time.Time) string { return incident.InWords(until.Sub(from)) },
+	"before":  func(c linked) string { return before(time.Duration(c.Before)) },
 	"short":   short,
 	"offered": func() []int { return minutesOffered },
 }).ParseFS(files, "page.html.tmpl"))
@@ -112,7 +112,7 @@ func (v *view) page(f filter) *page {
 	}
 	troubled := map[string]bool{}
 	for _, shown := range v.problems(q) {
-		troubled[shown.Workload.ID] = true
+		troubled[shown.Key.ID()] = true
 		c := card{shown, f, chains[shown.Record], p.Until}
 		switch {
 		case len(p.Current)+len(p.Over) == problemsShown:
@@ -135,7 +135,7 @@ func (v *view) page(f filter) *page {
 			p.Hidden++
 			continue
 		}
-		p.Workloads = append(p.Workloads, summaryRow{summaryOf(s), f, each(s.Facts[:min(3, len(s.Facts))], eventOf)})
+		p.Workloads = append(p.Workloads, summaryRow{s, f, each(s.Facts[:min(3, len(s.Facts))], eventOf)})
 	}
 	return p
 }
@@ -145,11 +145,10 @@ func (v *view) workloadPage(f filter, found []incident.Summary) *workloadPage {
 		return nil
 	}
 	q := f.at(v.now)
-	changes := v.changes(q)
 	events := each(found[0].Facts[:min(maxLimit, len(found[0].Facts))], eventOf)
 	return &workloadPage{
-		Workload: workloadOf(found[0].Key), Filter: f, Changes: changes[:min(changesShown, len(changes))],
-		Rollouts: barsOf(v.rollouts(f.Workload)), Tree: treeOf(events), Events: events,
+		Key: found[0].Key, Filter: f, Changes: newest(v.changes(q), changesShown),
+		Rollouts: barsOf(v.rollouts(f.Workload)), Events: events,
 	}
 }
 
@@ -183,21 +182,10 @@ func short(message string) string {
 	return message
 }
 
-// before describes how long before a problem its cause was.
-func before(seconds float64) string {
-	if seconds < 1 {
+// before says how long before a problem its cause was.
+func before(d time.Duration) string {
+	if d < time.Second {
 		return "in the same second"
 	}
-	return duration(time.Duration(seconds*float64(time.Second))) + " before"
-}
-
-// duration returns a time with one unit, or two from an hour on.
-func duration(d time.Duration) string {
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	}
-	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	return incident.InWords(d) + " before"
 }

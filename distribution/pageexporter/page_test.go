@@ -60,7 +60,7 @@ func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
 	html, err := viewOf(b).render("page", everything(t))
 	require.NoError(t, err)
 	golden(t, "page.html", string(html))
-	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Workload.ID
+	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Key.ID()
 	golden(t, "workload.html", render(t, b, "workload="+id))
 }
 
@@ -116,7 +116,7 @@ func TestTheFilterIsWhatThePageIsAbout(t *testing.T) {
 func TestTheTimelineIsTheTreeOfTheTrace(t *testing.T) {
 	b := boardOf(t, imageChange()...)
 	v := viewOf(b)
-	id := v.problems(everything(t).at(v.now))[0].Workload.ID
+	id := v.problems(everything(t).at(v.now))[0].Key.ID()
 	bars := barsOf(v.rollouts(id))
 	require.Len(t, bars, 2)
 	assert.Equal(t, "pod checkout-bbb-1", bars[0].Bars[0].Name, "the newest first")

@@ -88,6 +88,8 @@ func TestUnderAnyPath(t *testing.T) {
 			assert.Equal(t, "text/html; charset=utf-8", header.Get("Content-Type"))
 			assert.Contains(t, page, "0/3 nodes are available")
 			assert.Empty(t, regexp.MustCompile(`(href|src|action)="/`).FindAllString(page, -1), "an address that leaves the prefix")
+			script, _ := get(t, url+path+"page.js")
+			assert.NotRegexp(t, `["'`+"`"+`]/\w`, script, "an address that leaves the prefix")
 			for file, contentType := range map[string]string{"page.css": "text/css", "page.js": "text/javascript", "content": "text/html", "api/problems": "application/json"} {
 				_, header := get(t, url+path+file)
 				assert.Contains(t, header.Get("Content-Type"), contentType)

@@ -24,9 +24,6 @@ type environment struct {
 	happened []happening
 	records  []record // what the receiver emits
 	names    int
-	// again has the UIDs of workloads that scaled a revision up from zero again. Its id depends on whether
-	// another one was active in between.
-	again map[string]bool
 }
 
 // happening is what somebody writes into an Event.
@@ -48,13 +45,13 @@ type subject struct {
 }
 
 func newEnvironment(seed uint64) *environment {
-	e := &environment{random: rand.New(rand.NewPCG(seed, 1)), again: map[string]bool{}}
+	e := &environment{random: rand.New(rand.NewPCG(seed, 1))}
 	e.drops = []float64{0, 0, 0.1, 0.4}[e.random.IntN(4)]
 	e.skips = []float64{0, 0.3}[e.random.IntN(2)]
 	if seed%20 == 0 {
 		e.note = strings.Repeat("x", 1_200_000) // So that the journal writes snapshots.
 	}
-	workloads := []func(time.Duration){e.deployment, e.statefulSet, e.daemonSet, e.cronJob, e.job, e.machine}
+	workloads := []func(time.Duration){e.deployment, e.statefulSet, e.cronJob, e.job, e.machine}
 	for range 1 + e.random.IntN(3) {
 		workloads[e.random.IntN(len(workloads))](e.upTo(4 * time.Minute))
 	}
@@ -116,7 +113,6 @@ func (e *environment) deployment(at time.Duration) {
 		current = revisions[i]
 	}
 	if len(revisions) > 1 && e.oneIn(2) {
-		e.again[d.uid] = true
 		before := revisions[e.random.IntN(len(revisions)-1)]
 		at = e.pause(e.rollOut(at, &d, current, before, size))
 		current = before
@@ -125,7 +121,6 @@ func (e *environment) deployment(at time.Duration) {
 	case 0:
 		e.scale(at, &d, current, size+1)
 	case 1:
-		e.again[d.uid] = true
 		at = e.pause(e.scale(at, &d, current, 0))
 		e.scale(at, &d, current, size)
 	}
@@ -200,27 +195,6 @@ func (e *environment) statefulSet(at time.Duration) {
 			pods[i] = s.owned("Pod", name, "uid-"+e.suffix())
 			pods[i].hash = hash
 			e.says(at, s, "SuccessfulCreate", fmt.Sprintf("create Pod %s in StatefulSet %s successful", name, s.name))
-			at = e.start(at, pods[i])
-		}
-		at = e.pause(at)
-	}
-}
-
-// daemonSet replaces its pods by some with other names.
-func (e *environment) daemonSet(at time.Duration) {
-	s := e.newWorkload("DaemonSet", "agent")
-	pods := make([]subject, 1+e.random.IntN(3))
-	for range 1 + e.random.IntN(2) {
-		hash := e.suffix()
-		for i := range pods {
-			if pods[i].name != "" {
-				e.says(at, s, "SuccessfulDelete", "Deleted pod: "+pods[i].name)
-				at = e.stop(at, pods[i])
-			}
-			name := s.name + "-" + e.suffix()
-			pods[i] = s.owned("Pod", name, "uid-"+name)
-			pods[i].hash = hash
-			e.says(at, s, "SuccessfulCreate", "Created pod: "+name)
 			at = e.start(at, pods[i])
 		}
 		at = e.pause(at)

@@ -43,15 +43,8 @@ func TestSimulatedEnvironments(t *testing.T) {
 	eachSeed(t, func(t *testing.T, e *environment, random *rand.Rand) {
 		quiet := simulate(t, &simulation{e: e})
 		quiet.require(t, quiet.differences())
-		disturbed := simulate(t, &simulation{e: e, random: random, faults: ofOneProcess})
+		disturbed := simulate(t, &simulation{e: e, random: random, faults: faults})
 		disturbed.require(t, disturbed.differences())
-	})
-}
-
-// TestSimulatedFailOvers: replicas without storage do not know what others knew. They deliver no rollout twice themselves.
-func TestSimulatedFailOvers(t *testing.T) {
-	eachSeed(t, func(t *testing.T, e *environment, random *rand.Rand) {
-		simulate(t, &simulation{e: e, random: random, faults: ofReplicas, inMemory: true}).requireOnce()
 	})
 }
 
@@ -71,15 +64,14 @@ func eachSeed(t *testing.T, test func(*testing.T, *environment, *rand.Rand)) {
 
 // simulation sends the records of an environment to a connector, in simulated time.
 type simulation struct {
-	e        *environment
-	random   *rand.Rand // nil: no faults
-	faults   []func(*simulation)
-	rarity   int  // how many batches there are between two faults
-	inMemory bool // there is no storage
+	e      *environment
+	random *rand.Rand // nil: no faults
+	faults []func(*simulation)
+	rarity int // how many batches there are between two faults
 
 	t     *testing.T
 	epoch time.Time
-	disk  *disk // nil: there is no storage
+	disk  *disk
 	*process
 	sent     int // how many records are acknowledged
 	from     int // the first record that this process got
@@ -94,9 +86,7 @@ func simulate(t *testing.T, s *simulation) *simulation {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s.t, s.epoch = t, time.Now()
-		if !s.inMemory {
-			s.disk = &disk{values: map[string][]byte{}}
-		}
+		s.disk = &disk{values: map[string][]byte{}}
 		s.rarity = 2 + s.upTo(30)
 		s.begin()
 		for s.sent < len(s.e.records) {
@@ -136,9 +126,7 @@ func (s *simulation) requireOnce() {
 func (s *simulation) heal() {
 	s.fail(nil)
 	s.next(nil)
-	if s.disk != nil {
-		s.disk.fail(nil)
-	}
+	s.disk.fail(nil)
 }
 
 // sendNext sends the next batch when its records come.
@@ -175,8 +163,8 @@ func (s *simulation) upTo(n int) int {
 	return s.random.IntN(n)
 }
 
-// ofOneProcess are what happens to a connector with storage.
-var ofOneProcess = []func(*simulation){
+// faults are what happens to a connector with storage.
+var faults = []func(*simulation){
 	(*simulation).kill,
 	func(s *simulation) {
 		s.note("a batch has no answer")
@@ -186,26 +174,6 @@ var ofOneProcess = []func(*simulation){
 	func(s *simulation) {
 		s.note("the disk is full for a while")
 		s.disk.failAfter(s.upTo(3), errors.New("no space left on device"))
-	},
-	(*simulation).rejectSpans,
-	(*simulation).takeSpansSlowly,
-	(*simulation).takeSpans,
-	(*simulation).repeat,
-}
-
-// ofReplicas are what happens to connectors without storage.
-var ofReplicas = []func(*simulation){
-	func(s *simulation) {
-		s.note("kill -9, and a fail-over")
-		s.requests = append(s.requests, s.received()...)
-		s.stop(s.t)
-		s.takeOver()
-	},
-	func(s *simulation) {
-		s.note("an orderly stop, and a fail-over")
-		s.heal()
-		s.end()
-		s.takeOver()
 	},
 	(*simulation).rejectSpans,
 	(*simulation).takeSpansSlowly,
@@ -225,16 +193,6 @@ func (s *simulation) kill() {
 	s.note("kill -9, and a start after %v", down)
 	time.Sleep(down)
 	s.disk = saved
-	s.begin()
-}
-
-// takeOver starts a process that knows nothing. It gets the records after a position that is older than the
-// last record.
-func (s *simulation) takeOver() {
-	time.Sleep(time.Duration(s.upTo(20)) * time.Second)
-	repeated := s.upTo(10)
-	s.note("%d records are repeated", min(s.sent, repeated))
-	s.sent = max(0, s.sent-repeated)
 	s.begin()
 }
 

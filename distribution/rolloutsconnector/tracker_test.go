@@ -141,11 +141,10 @@ type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
 
-	mu      sync.Mutex // guards the following
-	values  map[string][]byte
-	err     error
-	left    int // how many writes succeed before err
-	written int // bytes
+	mu     sync.Mutex // guards the following
+	values map[string][]byte
+	err    error
+	left   int // how many writes succeed before err
 }
 
 // fail sets the error of the next writes; nil: none.
@@ -190,7 +189,6 @@ func (d *disk) Set(_ context.Context, key string, value []byte) error {
 	err := d.write()
 	if err == nil {
 		d.values[key] = value
-		d.written += len(value)
 	}
 	return err
 }
@@ -519,45 +517,8 @@ func TestDamagedStorage(t *testing.T) {
 	})
 }
 
-func TestSnapshotReplacesTheJournal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const pods = 6000
-		at, d := time.Now(), &disk{values: map[string][]byte{}}
-		p := start(t, d, nil)
-		for i := range pods {
-			p.consume(t, records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Pulling", "Pulled", "Created", "Started"))
-			synctest.Wait()
-		}
-		assert.Less(t, len(d.content()), pods/2, "a snapshot has replaced entries")
-		p.stop(t)
-		p = start(t, d, nil)
-		time.Sleep(70 * time.Second)
-		assert.Len(t, p.spans(), 1+4*pods)
-		p.stop(t)
-	})
-}
-
-func TestRetryAndPermanentErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, nil, nil)
-		p.fail(errors.New("unavailable"))
-		p.consume(t, records("shop-a-1", time.Now(), "Started"))
-		time.Sleep(3 * time.Minute)
-		p.fail(nil)
-		time.Sleep(time.Minute)
-		assert.Len(t, p.spans(), 3, "it was delivered later")
-		p.fail(consumererror.NewPermanent(errors.New("too large")))
-		p.consume(t, records("shop-b-1", time.Now(), "Started"))
-		time.Sleep(time.Hour)
-		p.fail(nil)
-		time.Sleep(time.Hour)
-		assert.Len(t, p.spans(), 3, "it was dropped")
-		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
-		p.stop(t)
-	})
-}
-
-// TestRejectedRollout: the pipeline rejects one of two rollouts, permanently or not. The other one arrives.
+// TestRejectedRollout: the pipeline rejects one of two rollouts, permanently or not. The other one arrives. What is
+// rejected for a while arrives later: see the simulation.
 func TestRejectedRollout(t *testing.T) {
 	for _, err := range []error{errors.New("not now"), consumererror.NewPermanent(errors.New("not this one"))} {
 		synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,6 @@ package backends
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,13 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
-
-// namedCluster is the cluster_name of a Collector that pushes. The dot has a meaning in a regular
-// expression. The Collector of the other tests has no name.
-const namedCluster = "named.cluster"
 
 // alwaysChosen are values of variables that have no All.
 var alwaysChosen = map[string]choices{
@@ -36,9 +30,9 @@ var alwaysChosen = map[string]choices{
 
 // alsoChosen are the other values that a user chooses who looks for something.
 var alsoChosen = map[string]choices{
-	"overview": {"namespaces": {"demo", "mistakes"}},
-	"workload": {"kind": {"Deployment"}, "workload": {"mistyped"}, "reason": {"BackOff", "Failed"}, "search": {"IMAGE"}},
-	"node":     {"object": {"node-0"}, "reason": {"ImageGCFailed", "NodeReady"}, "search": {"IMAGE"}},
+	"overview": {"cluster": {clusterName}, "namespaces": {"demo", "mistakes"}},
+	"workload": {"cluster": {clusterName}, "kind": {"Deployment"}, "workload": {"mistyped"}, "reason": {"BackOff", "Failed"}, "search": {"IMAGE"}},
+	"node":     {"cluster": {clusterName}, "object": {"node-0"}, "reason": {"ImageGCFailed", "NodeReady"}, "search": {"IMAGE"}},
 }
 
 // mayBeEmpty are queries that return nothing here, or only 0, with the reason.
@@ -50,13 +44,12 @@ var mayBeEmpty = map[string]string{
 	"otelcol_kube_events_owner_lookups_forbidden":                              "the receivers may read all owners",
 	"otelcol_kube_events_series_overflow":                                      "there are fewer series than series.max",
 	"resolution!~":                                                             "the receiver finds the owners",
-	"group by (k8s_cluster_name) (k8s_event_occurrences_total{})":              "without cluster_name, no metric has the label",
 	`group by (cluster) ({__name__=~"otelcol_kube_events_received(_total)?"})`: "no scrape here sets the label",
 }
 
 // TestTheDashboards asks each query of the dashboards, those that fill its variables and those of its
-// links included: with the values that a user gets who chooses nothing, with chosen values, and with
-// a chosen cluster. It needs only the variant with Loki: the other has a part of its queries.
+// links included: with the values that a user gets who chooses nothing, and with chosen values. It
+// needs only the variant with Loki: the other has a part of its queries.
 func TestTheDashboards(t *testing.T) {
 	t.Parallel()
 	causeEvents(t)
@@ -65,13 +58,7 @@ func TestTheDashboards(t *testing.T) {
 		decode(t, path, &d)
 		require.NotEmpty(t, d.Panels)
 		d.isAnswered(t, "nothing chosen", []*prometheus{all.scraped, all.pushed}, alwaysChosen[d.name])
-		chosen := d.allChosen(t)
-		d.isAnswered(t, "chosen", []*prometheus{all.scraped, all.pushed}, chosen)
-		if d.has("cluster") && d.name != "receiver" {
-			chosen = maps.Clone(chosen)
-			chosen["cluster"] = []string{namedCluster}
-			d.isAnswered(t, "chosen in a cluster", []*prometheus{all.pushed}, chosen)
-		}
+		d.isAnswered(t, "chosen", []*prometheus{all.scraped, all.pushed}, d.allChosen(t))
 		if d.name == "overview" {
 			d.showsPodsWithoutOwners(t)
 		}
@@ -208,7 +195,6 @@ func (d dashboard) exploreIsAnswered(t *testing.T, p panel, rows question, chose
 // question is a query and where to ask it.
 type question struct {
 	query   string
-	named   bool // Whether one cluster was chosen by its name.
 	answers func() ([]answer, error)
 }
 
@@ -221,9 +207,8 @@ type answer struct {
 // asked returns the question to each of the servers that a query is for.
 func (d dashboard) asked(servers []*prometheus, t target, query string) map[string]question {
 	asked := map[string]question{}
-	named := strings.Contains(query, `named\\.cluster`)
 	if t.Datasource.Type == "loki" {
-		asked["loki"] = question{query, named, func() ([]answer, error) { return all.loki.panel(t, query) }}
+		asked["loki"] = question{query, func() ([]answer, error) { return all.loki.panel(t, query) }}
 		return asked
 	}
 	for _, server := range servers {
@@ -231,7 +216,7 @@ func (d dashboard) asked(servers []*prometheus, t target, query string) map[stri
 		if server == all.scraped {
 			name = "scraped"
 		}
-		asked[name] = question{query, named, func() ([]answer, error) { return server.panel(t, query) }}
+		asked[name] = question{query, func() ([]answer, error) { return server.panel(t, query) }}
 	}
 	return asked
 }
@@ -319,8 +304,8 @@ func (q question) returnsData() error {
 	}
 	if match := labelsBy.FindStringSubmatch(q.query); match != nil {
 		for _, label := range strings.Split(match[1], ", ") {
-			// The bounds of a histogram's buckets go into its quantile. Not all clusters have a name.
-			if label != "le" && (label != "k8s_cluster_name" || q.named) && !labels[label] && !strings.HasPrefix(q.query, "count(") {
+			// The bounds of a histogram's buckets go into its quantile.
+			if label != "le" && !labels[label] && !strings.HasPrefix(q.query, "count(") {
 				return fmt.Errorf("%s returns nothing that has the label %s", q.query, label)
 			}
 		}
@@ -337,12 +322,10 @@ func (q question) mayBeEmpty() bool {
 	return false
 }
 
-// causeEvents starts a Collector whose cluster has a name, and makes events of all kinds that the
-// dashboards show. Their counts rise when all Prometheus servers have their series, so that
+// causeEvents makes events of all kinds that the dashboards show. Their counts rise when all Prometheus servers have their series, so that
 // increase() sees it.
 func causeEvents(t *testing.T) {
 	t.Helper()
-	startNamedCollector(t)
 	node, err := all.cluster.CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
 	require.NoError(t, err)
 	pod, err := all.cluster.CoreV1().Pods("mistakes").Create(t.Context(), &corev1.Pod{
@@ -375,15 +358,12 @@ func causeEvents(t *testing.T) {
 	}
 }
 
-// isCounted returns an error until both Prometheus servers have a reason of each cluster.
+// isCounted returns an error until both Prometheus servers have a reason.
 func isCounted(reason string) error {
-	for server, count := range map[*prometheus]int{all.scraped: 1, all.pushed: 2} {
-		found, err := server.series(fmt.Sprintf("group by (k8s_cluster_name) (k8s_event_occurrences_total{k8s_event_reason=%q})", reason))
-		if err != nil {
-			return err
-		}
-		if len(found) != count {
-			return fmt.Errorf("%s is counted in %v", reason, found)
+	for _, server := range []*prometheus{all.scraped, all.pushed} {
+		found, err := server.series(fmt.Sprintf("k8s_event_occurrences_total{k8s_event_reason=%q}", reason))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("%s is not counted: %w", reason, err)
 		}
 	}
 	return nil
@@ -392,37 +372,16 @@ func isCounted(reason string) error {
 // report writes an event of the kubelet of node-0.
 func report(t *testing.T, about corev1.ObjectReference, kind, reason, message string) *corev1.Event {
 	t.Helper()
-	return reportOften(t, 1, about, kind, reason, message)
-}
-
-// reportOften creates an event that has occurred several times.
-func reportOften(t *testing.T, count int32, about corev1.ObjectReference, kind, reason, message string) *corev1.Event {
-	t.Helper()
 	namespace := about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	e, err := all.cluster.CoreV1().Events(namespace).Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: about.Name + "."}, InvolvedObject: about, Type: kind, Reason: reason, Message: message,
-		Count: count, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
+		Count: 1, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return e
-}
-
-// startNamedCollector starts one as in docs/queries.md, but no Prometheus scrapes it.
-func startNamedCollector(t *testing.T) {
-	t.Helper()
-	addresses, err := proc.FreeAddresses(2)
-	require.NoError(t, err)
-	config := strings.NewReplacer("http://loki:3100", all.loki.url, "http://prometheus:9090", all.pushed.url, "127.0.0.1:9464", addresses[0]).
-		Replace(all.page.collector)
-	p, err := all.startOtelcol(addresses[1], config, "yaml:receivers::kube_events::collection_interval: 1s",
-		"yaml:receivers::kube_events::cluster_name: "+namedCluster)
-	if p != nil {
-		t.Cleanup(p.stop)
-	}
-	require.NoError(t, err)
 }
 
 // showsPodsWithoutOwners: as All, which is what the link in the row then chooses.

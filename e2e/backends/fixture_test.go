@@ -21,16 +21,19 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
-	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
+
+// clusterName is the option cluster_name. The dot has a meaning in a regular expression.
+const clusterName = "named.cluster"
 
 // fixture is a cluster with the demo on it, a Collector that watches it, and the backends that the
 // Collector feeds.
 type fixture struct {
 	page      *page
 	directory string
-	started   []*process
+	started   []*program
 
 	cluster         *harness.Cluster
 	demo            chan error
@@ -48,7 +51,7 @@ func newFixture(ctx context.Context) (f *fixture, err error) {
 	if f.directory, err = os.MkdirTemp("", "backends-"); err != nil {
 		return f, err
 	}
-	metrics, err := proc.FreeAddresses(3)
+	metrics, err := process.FreeAddresses(3)
 	if err != nil {
 		return f, err
 	}
@@ -73,7 +76,7 @@ func (f *fixture) startBackends(metrics []string) (err error) {
 	if f.loki, err = startLoki(f.make("loki")); err != nil {
 		return err
 	}
-	f.started = append(f.started, f.loki.process)
+	f.started = append(f.started, f.loki.program)
 	rules := f.make("rules")
 	if err := evaluateFileOften(rules); err != nil {
 		return err
@@ -84,14 +87,14 @@ func (f *fixture) startBackends(metrics []string) (err error) {
 	if f.scraped, err = startPrometheus(f.make("scraped"), scrape); err != nil {
 		return err
 	}
-	f.started = append(f.started, f.scraped.process)
+	f.started = append(f.started, f.scraped.program)
 	// This one scrapes the Collector's own metrics alone.
 	push := f.page.push + strings.Replace(scrape, metrics[0], "", 1)
 	push = strings.Replace(push, `targets: [""]`, "targets: []", 1)
 	if f.pushed, err = startPrometheus(f.make("pushed"), push); err != nil {
 		return err
 	}
-	f.started = append(f.started, f.pushed.process)
+	f.started = append(f.started, f.pushed.program)
 	return nil
 }
 
@@ -130,13 +133,10 @@ func (f *fixture) startCluster(ctx context.Context) (err error) {
 // machine that is busy.
 func (f *fixture) startCollector(metrics, own string) error {
 	f.metrics = metrics
-	return f.keep(f.startOtelcol(own, f.collectorConfig(metrics), "yaml:receivers::kube_events::collection_interval: 3s"))
-}
-
-// collectorConfig is that of docs/queries.md, which serves the metric at an address.
-func (f *fixture) collectorConfig(metrics string) string {
-	return strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
+	config := strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
 		Replace(f.page.collector)
+	return f.keep(f.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 3s",
+		"yaml:receivers::kube_events::cluster_name: "+clusterName))
 }
 
 // startTroubledCollector starts one whose exporter fails, and that may not watch events with another
@@ -164,7 +164,7 @@ service:
 }
 
 // keep lets stop end what was started.
-func (f *fixture) keep(p *process, err error) error {
+func (f *fixture) keep(p *program, err error) error {
 	if p != nil {
 		f.started = append(f.started, p)
 	}
@@ -173,7 +173,7 @@ func (f *fixture) keep(p *process, err error) error {
 
 // startOtelcol starts a Collector, and returns when it serves its own metrics. The process is nil if
 // it was not started.
-func (f *fixture) startOtelcol(own, config string, more ...string) (*process, error) {
+func (f *fixture) startOtelcol(own, config string, more ...string) (*program, error) {
 	path := filepath.Join(f.directory, strings.ReplaceAll(own, ":", "-")+".yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, err

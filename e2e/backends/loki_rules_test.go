@@ -5,54 +5,19 @@ package backends
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
-
-// lokiAlerts are those of deploy/chart/rules/loki.
-func lokiAlerts(t *testing.T) (found []alert) {
-	t.Helper()
-	for _, path := range files(t, "deploy", "chart", "rules", "loki", "*.yaml") {
-		var file struct {
-			Groups []struct{ Rules []alert }
-		}
-		decode(t, path, &file)
-		for _, group := range file.Groups {
-			found = append(found, group.Rules...)
-		}
-	}
-	require.NotEmpty(t, found)
-	return found
-}
-
-// TestEachAlertOfLokiIsExplained: it leads to a section of docs/troubleshooting.md, and
-// docs/queries.md lists it.
-func TestEachAlertOfLokiIsExplained(t *testing.T) {
-	t.Parallel()
-	troubleshooting, queries := strings.ToLower(harness.Read(t, "docs", "troubleshooting.md")), harness.Read(t, "docs", "queries.md")
-	for _, a := range lokiAlerts(t) {
-		assert.NotEmpty(t, a.Annotations["summary"], a.Alert)
-		assert.NotEmpty(t, a.Annotations["description"], a.Alert)
-		section, found := strings.CutPrefix(a.Annotations["runbook_url"], "https://github.com/kubeevents/kubeeventsreceiver/blob/main/docs/troubleshooting.md#")
-		assert.True(t, found, a.Alert)
-		assert.Contains(t, troubleshooting, "\n### "+section+"\n")
-		assert.Contains(t, queries, "| `"+a.Alert+"` |")
-	}
-}
 
 // TestTheRulerEvaluatesTheRules: it has loaded all, and no evaluation fails.
 func TestTheRulerEvaluatesTheRules(t *testing.T) {
 	t.Parallel()
-	expected := len(lokiAlerts(t))
+	expected := len(alerts(t, "loki", "*.yaml"))
 	eventually(t, func() error {
 		rules, err := all.loki.rules()
 		if err != nil {
@@ -141,7 +106,7 @@ func TestTheRulesOfLokiNameTheCause(t *testing.T) {
 	report(t, repaired, "Normal", "SuccessfulCreate", "it works")
 	eventually(t, func() error { return hasMessages(namespace, "repaired", 6) })
 	cluster := all.cluster.UID(t)
-	for _, a := range lokiAlerts(t) {
+	for _, a := range alerts(t, "loki", "*.yaml") {
 		eventually(t, func() error {
 			found, err := all.loki.series(a.Expr)
 			if err != nil {
@@ -159,7 +124,7 @@ func compareCauses(alert, namespace, cluster string, found []series) error {
 	for _, c := range causes {
 		if c.alert == alert {
 			labels := map[string]string{
-				"k8s_cluster_uid": cluster, "namespace": namespace, "k8s_namespace_name": namespace, "k8s_workload_kind": "ReplicaSet", "k8s_workload_name": "broken",
+				"cluster": clusterName, "k8s_cluster_name": clusterName, "k8s_cluster_uid": cluster, "namespace": namespace, "k8s_namespace_name": namespace, "k8s_workload_kind": "ReplicaSet", "k8s_workload_name": "broken",
 			}
 			for name, value := range c.labels {
 				labels[name] = value
@@ -168,8 +133,7 @@ func compareCauses(alert, namespace, cluster string, found []series) error {
 		}
 	}
 	for _, s := range found {
-		// The Collector of the dashboards' test, whose cluster has a name, also sees the events.
-		if s.Metric["namespace"] == namespace && s.Metric["cluster"] == "" {
+		if s.Metric["namespace"] == namespace {
 			actual = append(actual, s.String())
 		}
 	}
@@ -183,7 +147,7 @@ func compareCauses(alert, namespace, cluster string, found []series) error {
 
 // hasMessages returns an error until Loki has a number of messages about a workload.
 func hasMessages(namespace, name string, count int) error {
-	messages, err := all.loki.messages(fmt.Sprintf("{log_source=`kube_events`, k8s_namespace_name=%q, k8s_cluster_name=``} | k8s_workload_name=%q", namespace, name))
+	messages, err := all.loki.messages(fmt.Sprintf("{log_source=`kube_events`, k8s_namespace_name=%q} | k8s_workload_name=%q", namespace, name))
 	if err == nil && len(messages) < count {
 		err = fmt.Errorf("Loki has %d messages about %s", len(messages), name)
 	}

@@ -4,35 +4,51 @@ package backends
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // loki is one that runs in a directory.
 type loki struct {
-	*process
+	*program
 	url string
 }
 
 // startLoki starts one as the recipe does. Its ruler has the rules of deploy/chart/rules/loki.
 func startLoki(directory string) (*loki, error) {
-	r, err := newRecipe(directory)
+	addresses, err := process.FreeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.link("build/data/loki/rules/fake", harness.InRepository("deploy", "chart", "rules", "loki")); err != nil {
+	text, err := os.ReadFile(harness.InRepository("examples", "backends", "loki.yaml"))
+	ports := strings.NewReplacer("3100", port(addresses[0]), "9096", port(addresses[1]))
+	rules, err2 := filepath.Abs(harness.InRepository("deploy", "chart", "rules", "loki"))
+	tenants := filepath.Join(directory, "build", "data", "loki", "rules")
+	err = errors.Join(err, err2, os.MkdirAll(tenants, 0o700), os.Symlink(rules, filepath.Join(tenants, "fake")),
+		os.WriteFile(filepath.Join(directory, "loki.yaml"), []byte(ports.Replace(string(text))), 0o600))
+	if err != nil {
 		return nil, err
 	}
-	p, err := r.start("backends/loki")
-	return &loki{p, "http://" + r.addresses["3100"]}, err
+	program, err := filepath.Abs(backend("loki"))
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(directory, nil, program, "-config.file=loki.yaml")
+	return &loki{p, "http://" + addresses[0]}, err
 }
+
+func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
 // ready returns an error until Loki accepts logs.
 func (l *loki) ready() error {

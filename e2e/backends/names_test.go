@@ -5,7 +5,6 @@ package backends
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
@@ -32,11 +31,12 @@ func TestNamesWithDots(t *testing.T) {
 			rules, dashboards := renderedFor(t, metric)
 			directory := t.TempDir()
 			require.NoError(t, evaluateOften(directory, rules))
-			server, err := startPrometheus(directory, fmt.Sprintf("otlp: {translation_strategy: %s}\nrule_files: [%q]\n", strategy, filepath.Join(directory, "rules.yaml")))
-			require.NoError(t, err)
-			t.Cleanup(server.stop)
-			require.NoError(t, server.await(server.ready))
-			pushTo(t, server)
+			server := newPrometheus(t, directory, fmt.Sprintf("otlp: {translation_strategy: %s}\nrule_files: [%q]\n", strategy, filepath.Join(directory, "rules.yaml")))
+			startOtelcol(t, fmt.Sprintf(`
+receivers: {kube_events: {start_at: beginning, collection_interval: 1s}}
+exporters: {nop: , otlp_http: {endpoint: "%s/api/v1/otlp", sending_queue: {enabled: false}}}
+service: {pipelines: {logs: {exporters: [nop]}, metrics: {exporters: [otlp_http]}}}
+`, server.url))
 			eventually(t, server.evaluatesItsRules)
 			for _, d := range dashboards {
 				server.answers(t, d, metric)
@@ -70,16 +70,12 @@ func renderedFor(t *testing.T, metric string) (rules []byte, dashboards []dashbo
 	return rules, dashboards
 }
 
-// pushTo starts a Collector that pushes the metric.
-func pushTo(t *testing.T, server *prometheus) {
+// startOtelcol starts a Collector that ends with the test.
+func startOtelcol(t *testing.T, config string) {
 	t.Helper()
-	own, err := proc.FreeAddresses(1)
+	own, err := process.FreeAddresses(1)
 	require.NoError(t, err)
-	p, err := all.startOtelcol(own[0], fmt.Sprintf(`
-receivers: {kube_events: {start_at: beginning, collection_interval: 1s}}
-exporters: {nop: , otlp_http: {endpoint: "%s/api/v1/otlp", sending_queue: {enabled: false}}}
-service: {pipelines: {logs: {exporters: [nop]}, metrics: {exporters: [otlp_http]}}}
-`, server.url))
+	p, err := all.startOtelcol(own[0], strings.ReplaceAll(config, "OWN_PORT", port(own[0])))
 	if p != nil {
 		t.Cleanup(p.stop)
 	}
@@ -128,18 +124,15 @@ func (p *prometheus) answers(t *testing.T, d dashboard, metric string) {
 	}
 	if strings.Contains(d.name, "overview") {
 		warnings := d.interpolate(d.Panels[0].Targets[0].Expr, "prometheus", nil)
-		eventually(t, question{warnings, false, func() ([]answer, error) { return p.panel(d.Panels[0].Targets[0], warnings) }}.returnsData)
+		eventually(t, question{warnings, func() ([]answer, error) { return p.panel(d.Panels[0].Targets[0], warnings) }}.returnsData)
 	}
 }
 
 // TestOwnMetricsThatArePushed: the rules select them by names that they have only then.
 func TestOwnMetricsThatArePushed(t *testing.T) {
 	t.Parallel()
-	server := startRemoteWritten(t)
-	own, err := proc.FreeAddresses(1)
-	require.NoError(t, err)
-	_, port, _ := net.SplitHostPort(own[0])
-	p, err := all.startOtelcol(own[0], fmt.Sprintf(`
+	server := newPrometheus(t, t.TempDir(), "")
+	startOtelcol(t, fmt.Sprintf(`
 receivers: {kube_events: {start_at: beginning, collection_interval: 1s}}
 exporters: {nop: }
 service:
@@ -147,13 +140,9 @@ service:
   telemetry:
     metrics:
       readers:
-        - pull: {exporter: {prometheus: {host: 127.0.0.1, port: %s}}}
+        - pull: {exporter: {prometheus: {host: 127.0.0.1, port: OWN_PORT}}}
         - periodic: {interval: 1000, exporter: {otlp: {protocol: http/protobuf, endpoint: "%s/api/v1/otlp/v1/metrics"}}}
-`, port, server.url))
-	if p != nil {
-		t.Cleanup(p.stop)
-	}
-	require.NoError(t, err)
+`, server.url))
 	rules := harness.Read(t, "deploy", "chart", "rules", "kube-events.yaml")
 	for selector, pushed := range map[string]string{
 		"otelcol_kube_events_leading(_ratio)?": "otelcol_kube_events_leading_ratio", "otelcol_kube_events_checkpoint_age(_seconds)?": "otelcol_kube_events_checkpoint_age_seconds",

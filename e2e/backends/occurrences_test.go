@@ -25,8 +25,7 @@ func TestIncreaseSeesTheFirstOccurrence(t *testing.T) {
 	for name, server := range map[string]*prometheus{"pushed": all.pushed, "scraped": all.scraped, "scraped rarely": rarely} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// Without a name: the Collector of the dashboards' test also sees the event.
-			metric := fmt.Sprintf("k8s_event_occurrences_total{k8s_event_reason=%q, k8s_cluster_name=\"\"}", reason)
+			metric := fmt.Sprintf("k8s_event_occurrences_total{k8s_event_reason=%q}", reason)
 			var newest time.Time
 			eventually(t, func() (err error) {
 				newest, err = server.newestSample(metric, "1")
@@ -45,10 +44,7 @@ func TestIncreaseSeesTheFirstOccurrence(t *testing.T) {
 func startRareScrapes(t *testing.T) *prometheus {
 	t.Helper()
 	config := fmt.Sprintf("scrape_configs: [{job_name: rarely, scrape_interval: 10s, static_configs: [{targets: [%q]}]}]\n", all.metrics)
-	p, err := startPrometheus(t.TempDir(), config, "--enable-feature=created-timestamp-zero-ingestion")
-	require.NoError(t, err)
-	t.Cleanup(p.stop)
-	require.NoError(t, p.await(p.ready))
+	p := newPrometheus(t, t.TempDir(), config, "--enable-feature=created-timestamp-zero-ingestion")
 	eventually(t, func() error {
 		_, err := p.newestSample("k8s_event_occurrences_total", "1")
 		return err

@@ -12,14 +12,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
-	proc "github.com/kubeevents/kubeeventsreceiver/controlplane/process"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // prometheus is one that runs in a directory.
 type prometheus struct {
-	*process
+	*program
 	url string
 }
 
@@ -29,7 +32,7 @@ global: {scrape_interval: 1s, evaluation_interval: 1s}
 `
 
 func startPrometheus(directory, config string, flags ...string) (*prometheus, error) {
-	addresses, err := proc.FreeAddresses(1)
+	addresses, err := process.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +43,16 @@ func startPrometheus(directory, config string, flags ...string) (*prometheus, er
 	p, err := start("", nil, backend("prometheus"), append(flags, "--config.file="+path, "--storage.tsdb.path="+filepath.Join(directory, "data"),
 		"--web.listen-address="+addresses[0], "--web.enable-otlp-receiver", "--log.level=warn")...)
 	return &prometheus{p, "http://" + addresses[0]}, err
+}
+
+// newPrometheus starts one that ends with the test, and waits until it is ready.
+func newPrometheus(t *testing.T, directory, config string, flags ...string) *prometheus {
+	t.Helper()
+	p, err := startPrometheus(directory, config, flags...)
+	require.NoError(t, err)
+	t.Cleanup(p.stop)
+	require.NoError(t, p.await(p.ready))
+	return p
 }
 
 // ready returns an error until Prometheus accepts and returns metrics.

@@ -4,12 +4,10 @@ package backends
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +39,7 @@ func TestTheRulesAsPromtoolTestsThem(t *testing.T) {
 	for _, arguments := range [][]string{
 		append([]string{"check", "rules", "--lint-fatal"}, files(t, "deploy", "chart", "rules", "*.yaml")...),
 		append([]string{"test", "rules"}, files(t, "deploy", "chart", "rules", "tests", "*.yaml")...),
+		{"check", "config", harness.InRepository("examples", "backends", "prometheus.yaml")},
 	} {
 		report, err := exec.Command(backend("promtool"), arguments...).CombinedOutput()
 		require.NoError(t, err, "%s", report)
@@ -53,10 +52,10 @@ type alert struct {
 	Labels, Annotations map[string]string
 }
 
-// alerts are those of deploy/chart/rules.
-func alerts(t *testing.T) (all []alert) {
+// alerts are those of files below deploy/chart/rules.
+func alerts(t *testing.T, pattern ...string) (all []alert) {
 	t.Helper()
-	for _, path := range files(t, "deploy", "chart", "rules", "*.yaml") {
+	for _, path := range files(t, append([]string{"deploy", "chart", "rules"}, pattern...)...) {
 		var file struct {
 			Groups []struct{ Rules []alert }
 		}
@@ -73,59 +72,66 @@ func alerts(t *testing.T) (all []alert) {
 	return all
 }
 
-// TestEachAlertIsExplained: it has a description, a severity, and a section in
-// docs/troubleshooting.md, and docs/queries.md lists it.
+// runbooks is the page with a section for each alert.
+const runbooks = "https://github.com/kubeevents/kubeeventsreceiver/blob/main/docs/troubleshooting.md#"
+
+// TestEachAlertIsExplained: it has a description, a severity, and a section in docs/troubleshooting.md,
+// and docs/queries.md lists it. An alert of Loki leads to the section of the same problem.
 func TestEachAlertIsExplained(t *testing.T) {
 	t.Parallel()
-	troubleshooting, queries := harness.Read(t, "docs", "troubleshooting.md"), harness.Read(t, "docs", "queries.md")
-	for _, a := range alerts(t) {
+	troubleshooting, queries := strings.ToLower(harness.Read(t, "docs", "troubleshooting.md")), harness.Read(t, "docs", "queries.md")
+	ofPrometheus, ofLoki := alerts(t, "*.yaml"), alerts(t, "loki", "*.yaml")
+	for _, a := range ofPrometheus {
+		assert.Equal(t, runbooks+strings.ToLower(a.Alert), a.Annotations["runbook_url"])
+	}
+	for _, a := range append(ofPrometheus, ofLoki...) {
 		assert.NotEmpty(t, a.Annotations["summary"], a.Alert)
 		assert.NotEmpty(t, a.Annotations["description"], a.Alert)
-		assert.Equal(t, "https://github.com/kubeevents/kubeeventsreceiver/blob/main/docs/troubleshooting.md#"+strings.ToLower(a.Alert),
-			a.Annotations["runbook_url"], a.Alert)
-		assert.Contains(t, troubleshooting, "\n### "+a.Alert+"\n")
+		assert.Contains(t, troubleshooting, "\n### "+strings.TrimPrefix(a.Annotations["runbook_url"], runbooks)+"\n", a.Alert)
 		assert.Contains(t, queries, "| `"+a.Alert+"` |")
 		assert.Contains(t, []string{"info", "warning"}, a.Labels["severity"], a.Alert)
 	}
 }
 
-// ofNodes are alerts on objects without a namespace.
-var ofNodes = map[string]bool{"KubeEventsEvictionThresholdMet": true, "KubeEventsSystemOOM": true}
+// TestNoQueryReadsATenant: each query of Loki selects streams by a value. The generator of the dashboards
+// tests theirs.
+func TestNoQueryReadsATenant(t *testing.T) {
+	t.Parallel()
+	queries := map[string]string{}
+	for _, a := range alerts(t, "loki", "*.yaml") {
+		queries[a.Alert] = a.Expr
+	}
+	for _, q := range all.page.queries {
+		if q.language == "logql" {
+			queries[q.text] = q.text
+		}
+	}
+	for name, text := range queries {
+		for _, selector := range streamSelector.FindAllString(text, -1) {
+			assert.Regexp(t, "\\w=[\"`]", selector, name)
+		}
+		assert.Regexp(t, streamSelector, text, name)
+	}
+}
 
-// TestEachAlertIsTested: for what it fires, and for what not. Some test has it fire with both labels
-// that alerts are routed by, and no label is ever empty.
+// streamSelector is what selects streams in a query of Loki.
+var streamSelector = regexp.MustCompile(`\{\s*\w+\s*(?:=|!)[^{}]*\}`)
+
+// TestEachAlertIsTested: promtool checks when it fires, and that it has the labels by which alerts are
+// routed. No label is empty.
 func TestEachAlertIsTested(t *testing.T) {
 	t.Parallel()
-	fires, routed, silent := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	var tests strings.Builder
 	for _, path := range files(t, "deploy", "chart", "rules", "tests", "*.yaml") {
-		var file struct {
-			Tests []struct {
-				Alerts []struct {
-					Name   string `json:"alertname"`
-					Alerts []struct {
-						Labels map[string]string `json:"exp_labels"`
-					} `json:"exp_alerts"`
-				} `json:"alert_rule_test"`
-			}
-		}
-		decode(t, path, &file)
-		for _, test := range file.Tests {
-			for _, tested := range test.Alerts {
-				silent[tested.Name] = silent[tested.Name] || len(tested.Alerts) == 0
-				for _, expected := range tested.Alerts {
-					fires[tested.Name] = true
-					routed[tested.Name] = routed[tested.Name] ||
-						expected.Labels["cluster"] != "" && (expected.Labels["namespace"] != "") != ofNodes[tested.Name]
-					assert.NotContains(t, slices.Collect(maps.Values(expected.Labels)), "", tested.Name)
-				}
-			}
-		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		tests.Write(text)
 	}
-	for _, a := range alerts(t) {
-		assert.True(t, fires[a.Alert], "no test has %s fire", a.Alert)
-		assert.True(t, routed[a.Alert], "no test has %s fire with the labels cluster and, if there is one, namespace", a.Alert)
-		assert.True(t, silent[a.Alert], "no test has %s keep silent", a.Alert)
+	for _, a := range alerts(t, "*.yaml") {
+		assert.Regexp(t, `\{alertname: `+a.Alert+`, eval_time: \w+\}`, tests.String(), "no test has it keep silent")
+		assert.Regexp(t, `- alertname: `+a.Alert+`\n +eval_time: \w+\n +exp_alerts:(?: &\w+)?\n +- exp_labels: \{severity: \w+, cluster: `, tests.String())
 	}
+	assert.NotContains(t, tests.String(), `: ""`)
 }
 
 // TestTheRulesOnRealMetrics: each can be evaluated, and each that records has something to record.
@@ -153,7 +159,7 @@ var doNotExist = map[string]bool{
 func TestTheMetricsOfTheRulesExist(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
-	for _, a := range alerts(t) {
+	for _, a := range alerts(t, "*.yaml") {
 		for _, name := range metricInRule.FindAllString(a.Expr, -1) {
 			names[name] = true
 		}

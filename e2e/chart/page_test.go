@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -17,14 +18,14 @@ import (
 
 var (
 	yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
-	install   = regexp.MustCompile(`(?m)^helm install kube-events deploy/chart --namespace kube-events --create-namespace (.*)$`)
+	installs  = regexp.MustCompile(`(?m)^helm install kube-events deploy/chart --namespace kube-events --create-namespace (.*)$`)
 )
 
 // TestTheCommandsOnThePagesInstall: the chart accepts the values in them.
 func TestTheCommandsOnThePagesInstall(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"README.md", "deploy/README.md"} {
-		command := install.FindStringSubmatch(harness.Read(t, page))
+		command := installs.FindStringSubmatch(harness.Read(t, page))
 		require.NotNil(t, command, page)
 		config := render(t, strings.Fields(command[1])...).config(t)
 		assert.Contains(t, config["exporters"], "otlp_http", page)
@@ -32,13 +33,19 @@ func TestTheCommandsOnThePagesInstall(t *testing.T) {
 	}
 }
 
-// TestTheExamplesOnThePage: two files of values, and a ClusterRole that adds rules.
-func TestTheExamplesOnThePage(t *testing.T) {
+// TestTheExamplesOnThePages: files of values, and a ClusterRole that adds rules.
+func TestTheExamplesOnThePages(t *testing.T) {
 	t.Parallel()
 	blocks := yamlBlock.FindAllStringSubmatch(harness.Read(t, "deploy", "README.md"), -1)
 	require.Len(t, blocks, 3)
 	all := renderValues(t, blocks[0][1])
 	assert.Equal(t, []any{"Warning"}, all.config(t)["receivers"].(map[string]any)["kube_events"].(map[string]any)["event_types"])
+
+	page := yamlBlock.FindAllStringSubmatch(harness.Read(t, "docs", "page.md"), -1)
+	published := renderValues(t, page[len(page)-1][1])
+	published.validate(t)
+	assert.Equal(t, ":8090", published.config(t)["exporters"].(map[string]any)["event_page"].(map[string]any)["endpoint"])
+	assert.Equal(t, "kube-events-page", only[corev1.Service](t, published, "Service").Name)
 
 	changed := alertsOf(t, renderValues(t, blocks[1][1]))
 	assert.NotContains(t, changed, "KubeEventsCrashLoop")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart checks what helm renders from deploy/chart, without a cluster: golden outputs,
-// errors about wrong values, and the Collector's configuration.
+// Package chart checks what helm renders from deploy/chart: golden outputs, errors about wrong values,
+// and the Collector's configuration. A real control plane accepts all manifests of deploy/, and gives them
+// the documented permissions and no more. e2e/cluster installs them on a real node.
 package chart
 
 import (
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -56,9 +58,25 @@ func only[T any](t *testing.T, m manifests, kind string) T {
 	t.Helper()
 	found := m.of(kind)
 	require.Len(t, found, 1, kind)
+	return decoded[T](t, found[0].Object)
+}
+
+// decoded is an object as its own type, of which every field must be known.
+func decoded[T any](t *testing.T, object map[string]any) T {
+	t.Helper()
 	var result T
-	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(found[0].Object, &result, true))
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &result, true))
 	return result
+}
+
+// install is what helm installs in a namespace with some values.
+func install(t *testing.T, namespace string, values ...string) manifests {
+	t.Helper()
+	var arguments []string
+	for _, value := range values {
+		arguments = append(arguments, "--set", value)
+	}
+	return harness.Chart(t, "kube-events", namespace, arguments...)
 }
 
 // config is the Collector's configuration.
@@ -202,10 +220,18 @@ func TestTheCollectorAcceptsTheConfiguration(t *testing.T) {
 	}
 }
 
+// configFile is where the container has its configuration.
+const configFile = "/etc/otelcol/config.yaml"
+
 // validate asks the Collector whether it accepts the configuration, the arguments and the variables.
 func (m manifests) validate(t *testing.T) {
 	t.Helper()
-	config := m.config(t)
+	container := containerOf(t, m)
+	validate(t, m.config(t), container.Env, container.Args...)
+}
+
+func validate(t *testing.T, config map[string]any, env []corev1.EnvVar, arguments ...string) {
+	t.Helper()
 	if storage, found := config["extensions"].(map[string]any)["file_storage"]; found {
 		// The Collector checks that the directory exists.
 		storage.(map[string]any)["directory"] = t.TempDir()
@@ -214,11 +240,9 @@ func (m manifests) validate(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-
-	container := containerOf(t, m)
-	var arguments []string
-	for _, argument := range container.Args {
-		arguments = append(arguments, strings.Replace(argument, "/etc/otelcol/config.yaml", file, 1))
+	var given []string
+	for _, argument := range arguments {
+		given = append(given, strings.Replace(argument, configFile, file, 1))
 	}
-	harness.Validate(t, container.Env, arguments...)
+	harness.Validate(t, env, given...)
 }

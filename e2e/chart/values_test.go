@@ -96,6 +96,7 @@ func TestWrongValues(t *testing.T) {
 		"a preset with gRPC":                   {[]string{"backend.preset=elastic", "backend.secret=s", "otlp.protocol=grpc"}, []string{"backend.preset=elastic uses OTLP over HTTP"}},
 		"metrics for Loki":                     {[]string{endpoint, "backend.preset=loki", "otlp.signals={logs,metrics}"}, []string{"backend.preset=loki accepts no metrics", "prometheus.enabled=true"}},
 		"a signal that does not exist":         {[]string{endpoint, "otlp.signals={traces}"}, []string{"'/otlp/signals/0'", "'logs', 'metrics'"}},
+		"a page without a password":            {[]string{endpoint, "page.enabled=true", "page.hosts={events.example.com}"}, []string{"page.hosts publishes the page", "page.htpasswdSecret"}},
 		"two monitors":                         {[]string{endpoint, "podMonitor.enabled=true", "serviceMonitor.enabled=true"}, []string{"scrape each pod twice", "enable one of them"}},
 		"a label that is the chart's":          {[]string{endpoint, `commonLabels.app\.kubernetes\.io/name=x`}, []string{"invalid propertyName 'app.kubernetes.io/name'"}},
 		"a setting that no probe has":          {[]string{endpoint, "livenessProbe.httpGet.path=/"}, []string{"'/livenessProbe'", "'httpGet' not allowed"}},
@@ -383,23 +384,12 @@ config:
 func TestAChangedConfigurationRestartsThePods(t *testing.T) {
 	t.Parallel()
 	template := func(values ...string) corev1.PodTemplateSpec {
-		arguments := []string{"--set", endpoint}
-		for _, value := range values {
-			arguments = append(arguments, "--set", value)
-		}
-		return only[appsv1.Deployment](t, render(t, arguments...), "Deployment").Spec.Template
+		return only[appsv1.Deployment](t, install(t, "observability", append(values, endpoint)...), "Deployment").Spec.Template
 	}
 	assert.Equal(t, template(), template("podMonitor.enabled=true"))
 	assert.NotEqual(t, template(), template("config.receivers.kube_events.start_at=beginning"))
 	assert.NotEqual(t, template(), template("clusterName=prod-1"))
-}
-
-// TestTheRuntimeClass: no golden output has one, because the API server knows none.
-func TestTheRuntimeClass(t *testing.T) {
-	t.Parallel()
-	pod := only[appsv1.Deployment](t, render(t, "--set", endpoint, "--set", "runtimeClassName=gvisor"), "Deployment").Spec.Template.Spec
-	require.NotNil(t, pod.RuntimeClassName)
-	assert.Equal(t, "gvisor", *pod.RuntimeClassName)
+	assert.Equal(t, "gvisor", *template("runtimeClassName=gvisor").Spec.RuntimeClassName)
 }
 
 // TestNamesAreValid: also those of long releases. A label has at most 63 characters.
@@ -450,32 +440,22 @@ func TestDashboardsAreThoseOfTheFiles(t *testing.T) {
 }
 
 // TestDashboardsWithAnotherSelector: it is the default of a variable, and the rules for Loki have it.
+// The variables offer other data sources.
 func TestDashboardsWithAnotherSelector(t *testing.T) {
 	t.Parallel()
 	const selector = "cluster=`a`, service_name=~`kube-events|events`"
 	values := []string{"--set", "dashboards.lokiSelector=" + strings.ReplaceAll(selector, ",", `\,`), "--set", "dashboards.namespace=grafana"}
-	for name, text := range dashboards(t, "grafana", values...) {
-		var dashboard struct {
-			Templating struct {
-				List []struct {
-					Name, Query string
-					Current     struct{ Text, Value any }
-				}
-			}
+	for name, text := range dashboards(t, "grafana", append(values, "--set", "dashboards.dataSourceRegex=/prod/")...) {
+		times := 3 // query, text and value of the variable
+		if name == "receiver" {
+			times = 0
 		}
-		require.NoError(t, json.Unmarshal([]byte(text), &dashboard), name)
-		found := 0
-		for _, variable := range dashboard.Templating.List {
-			if variable.Name == "selector" {
-				found++
-				assert.Equal(t, selector, variable.Query)
-				assert.Equal(t, selector, variable.Current.Text)
-				assert.Equal(t, selector, variable.Current.Value)
-			}
-		}
-		if name != "receiver" {
-			assert.Equal(t, 1, found, name)
-		}
+		written, err := json.Marshal(selector)
+		require.NoError(t, err)
+		assert.Equal(t, times, strings.Count(text, ": "+string(written)), name)
+		assert.NotContains(t, text, "log_source=`", name)
+		assert.Contains(t, text, `"regex": "/prod/"`, name)
+		assert.NotContains(t, text, "/.*/", name)
 	}
 	rules := lokiRules(t, append(values, "--set", "lokiRule.namespace=loki")...)
 	assert.Equal(t, "loki", rules.GetNamespace())
@@ -586,11 +566,7 @@ func TestTheMetricIsNotFasterThanItsScrapes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var arguments []string
-			for _, value := range test.values {
-				arguments = append(arguments, "--set", value)
-			}
-			receiver := render(t, arguments...).config(t)["receivers"].(map[string]any)["kube_events"].(map[string]any)
+			receiver := install(t, "observability", test.values...).config(t)["receivers"].(map[string]any)["kube_events"].(map[string]any)
 			assert.Equal(t, test.expected, receiver["collection_interval"])
 		})
 	}

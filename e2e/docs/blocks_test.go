@@ -42,7 +42,7 @@ func TestConfigurationsAreValid(t *testing.T) {
 func (b block) isManifest() bool { return strings.HasPrefix(b.text, "apiVersion: ") }
 
 // isForTheBuilder reports whether a block is a part of a manifest of the Collector builder. A test in
-// e2e/deploy compares its version.
+// e2e/chart compares its version.
 func (b block) isForTheBuilder() bool { return strings.Contains(b.text, "- gomod: ") }
 
 // completed returns a configuration. A block that is only about the receiver gets an exporter and

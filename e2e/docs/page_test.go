@@ -23,8 +23,8 @@ var pages = []string{
 	"docs/rollouts.md", "docs/sizing.md", "docs/troubleshooting.md",
 }
 
-// readme has commands that need a registry, kind or a release of the chart. Tests in e2e/chart and
-// e2e/deploy check them.
+// readme has commands that need a registry, kind or a release of the chart. Tests in e2e/chart check
+// them.
 const readme = "README.md"
 
 // block is a fenced block of a page.

@@ -171,9 +171,10 @@ func (c *cluster) surviveFaults(t *testing.T) {
 	single, replicas := c.newRelease(t, "single", withVolume), c.newRelease(t, "replicas", withReplicas)
 	ready := t.Run("one release", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T){
-			"the trial":                 c.trial,
-			"one replica with a volume": single.livesWithAVolume,
-			"two replicas":              replicas.takeTurns,
+			"the trial":                  c.trial,
+			"one replica with a volume":  single.livesWithAVolume,
+			"two replicas":               replicas.takeTurns,
+			"the namespaces of a tenant": c.tenant,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -50,6 +50,24 @@ func (c *cluster) trial(t *testing.T) {
 	assert.Zero(t, repaired[0].Status.ContainerStatuses[0].RestartCount)
 }
 
+// tenant watches two namespaces, with permission for nothing else and as a user that the platform
+// assigns.
+func (c *cluster) tenant(t *testing.T) {
+	shop, data, elsewhere := c.newNamespace(t, "shop-"), c.newNamespace(t, "data-"), c.newNamespace(t, "elsewhere-")
+	r := c.newRelease(t, "tenant", func(*cluster, *testing.T, string) values {
+		return values{"namespaces": []string{shop, data}, "runAsUser": nil}
+	})
+	r.install(t)
+	for _, namespace := range []string{elsewhere, shop, data} {
+		c.createWorkloads(t, namespace)
+	}
+	for _, namespace := range []string{shop, data} {
+		harness.Eventually(t, func() bool { return r.delivered(namespace) > 0 }, "records of %s", namespace)
+	}
+	assert.Zero(t, r.delivered(elsewhere))
+	assert.Empty(t, c.backend.Records("k8s.cluster.name", r.name, "k8s.cluster.uid", c.UID(t)), "it takes a permission in the cluster")
+}
+
 // awaitPage waits until a server in a pod answers with a code and a page that has some texts. A
 // kubelet that has just started forwards no ports.
 func (c *cluster) awaitPage(t *testing.T, pod *corev1.Pod, port int, path string, code int, texts ...string) (page string) {

@@ -4,8 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -74,29 +72,12 @@ func read(t *testing.T, directory string) (all []parsed) {
 	return all
 }
 
-// contents returns the text of each file below a directory.
-func contents(t *testing.T, directory string) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	require.NoError(t, filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		all[strings.TrimPrefix(path, directory)] = string(text)
-		return err
-	}))
-	return all
-}
-
 // TestTheChartHasWhatIsGenerated: two runs write the same files, and the chart has these files and no
 // others.
 func TestTheChartHasWhatIsGenerated(t *testing.T) {
-	first, second := t.TempDir(), t.TempDir()
-	require.NoError(t, generate(first))
-	require.NoError(t, generate(second))
-	assert.Equal(t, contents(t, first), contents(t, second))
-	assert.Equal(t, contents(t, directory), contents(t, first), "run make generate")
+	generated := t.TempDir()
+	require.NoError(t, generate(generated))
+	assert.Equal(t, read(t, generated), read(t, directory), "run make generate")
 }
 
 // ofPrometheusAnnotations are the fields of an annotation that the SDK does not know.
@@ -120,7 +101,6 @@ func TestGrafanaCanImportTheDashboards(t *testing.T) {
 }
 
 func TestPanelsExplainThemselves(t *testing.T) {
-	names := map[string]string{}
 	for _, d := range read(t, directory) {
 		ids := map[int]bool{}
 		for _, p := range d.Panels {
@@ -128,14 +108,9 @@ func TestPanelsExplainThemselves(t *testing.T) {
 			assert.False(t, ids[p.ID], "%s: %s has the ID %d of another panel", d.file, p.Title, p.ID)
 			ids[p.ID] = true
 			assert.NotEmpty(t, p.Title, d.file)
-			name := d.UID + " " + p.Type + " " + p.Title
-			if names[name] != "" {
-				assert.Equal(t, names[name], p.Description, name)
-			}
 			if p.Type == "row" {
 				continue
 			}
-			names[name] = p.Description
 			assert.NotEmpty(t, p.Description, "%s: %s", d.file, p.Title)
 			assert.NotEmpty(t, p.Targets, "%s: %s", d.file, p.Title)
 			if p.Type != "logs" { // Log lines have no unit.
@@ -200,9 +175,8 @@ func (d parsed) variables() (names []string) {
 }
 
 var (
-	keptValue   = regexp.MustCompile(`^\$\{(\w+):queryparam\}$`)
-	fieldOfRow  = regexp.MustCompile(`\$\{__data\.fields\.(\w+)\}`)
-	ofDashboard = regexp.MustCompile(`\$\{(\w+)[:}]`)
+	keptValue  = regexp.MustCompile(`^\$\{(\w+):queryparam\}$`)
+	fieldOfRow = regexp.MustCompile(`\$\{__data\.fields\.(\w+)\}`)
 )
 
 // TestLinksHaveTargets: a dashboard of the same variant, or a query of logs. What they name exists:
@@ -227,7 +201,8 @@ func TestLinksHaveTargets(t *testing.T) {
 					assert.True(t, p.has(field[1]), "%s: %s has no column %s for %q", d.file, p.Title, field[1], l.Title)
 				}
 				if strings.HasPrefix(l.URL, "/explore?") {
-					checkExplore(t, d, l.URL)
+					// e2e/backends asks the query. Without braces, Grafana does not find a variable between %XX.
+					assert.NotRegexp(t, `\$[^{]`, l.URL)
 					continue
 				}
 				assert.Contains(t, l.URL, "?${__url_time_range}&", l.Title)
@@ -258,59 +233,15 @@ func checkTarget(t *testing.T, all []parsed, from parsed, link string) string {
 	return uid
 }
 
-// checkExplore checks the form of a link to a query of logs. The tests with a real Loki run the query.
-func checkExplore(t *testing.T, from parsed, link string) {
-	t.Helper()
-	for _, name := range ofDashboard.FindAllStringSubmatch(link, -1) {
-		if !strings.HasPrefix(name[1], "__") {
-			assert.Contains(t, from.variables(), name[1], link)
-		}
-	}
-	parameters, err := url.ParseQuery(strings.TrimPrefix(link, "/explore?"))
-	require.NoError(t, err, link)
-	assert.Equal(t, "1", parameters.Get("schemaVersion"))
-	var panes map[string]struct {
-		Datasource string
-		Queries    []struct{ Expr string }
-	}
-	require.NoError(t, json.Unmarshal([]byte(parameters.Get("panes")), &panes), link)
-	require.Len(t, panes["events"].Queries, 1)
-	assert.Equal(t, "${logs}", panes["events"].Datasource)
-	assert.NotRegexp(t, `\$\w`, panes["events"].Queries[0].Expr, "without braces, Grafana does not find the variable between %XX")
-}
-
 // TestWithoutLoki: this variant has nothing of Loki, and everything else.
 func TestWithoutLoki(t *testing.T) {
-	all := read(t, directory)
-	for _, d := range all {
+	for _, d := range read(t, directory) {
 		if d.variant == "." {
 			continue
 		}
 		assert.NotRegexp(t, `(?i)loki`, d.text, d.file)
 		assert.NotContains(t, d.text, "${logs", d.file)
-		i := slices.IndexFunc(all, func(other parsed) bool { return other.variant == "." && other.UID == d.UID })
-		require.GreaterOrEqual(t, i, 0)
-		full := map[int]panel{}
-		for _, p := range all[i].Panels {
-			full[p.ID] = p
-		}
 		assert.NotEmpty(t, d.Panels, d.file)
-		for _, p := range d.Panels {
-			assert.Equal(t, full[p.ID].Title, p.Title, d.file)
-			assert.Equal(t, full[p.ID].Targets, p.Targets, "%s: %s", d.file, p.Title)
-		}
-	}
-}
-
-// TestTheChartCanReplaceTheSelector: the text that the chart replaces is only the default of the
-// variable that selects the events in Loki.
-func TestTheChartCanReplaceTheSelector(t *testing.T) {
-	for _, d := range read(t, directory) {
-		expected := 0
-		if slices.Contains(d.variables(), "selector") {
-			expected = len([]string{"query", "text", "value"})
-		}
-		assert.Equal(t, expected, strings.Count(d.text, `"`+selector+`"`), d.file)
 	}
 }
 

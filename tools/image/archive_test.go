@@ -3,152 +3,91 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"os"
+	"io"
+	"log"
+	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryEngineLoadsTheArchiveOfAPlatform: `docker load` of each version reads manifest.json, or
-// the OCI image layout. containerd (ctr, kind) and Podman read the layout.
-func TestEveryEngineLoadsTheArchiveOfAPlatform(t *testing.T) {
-	t.Parallel()
-	directory, _ := buildSmall(t)
-	for _, architecture := range []string{"amd64", "arm64"} {
-		archive := filepath.Join(directory, "otelcol-kubeevents-linux-"+architecture+".tar")
-		tag, err := name.NewTag(testName)
-		require.NoError(t, err)
-		docker, err := tarball.ImageFromPath(archive, &tag)
-		require.NoError(t, err)
-		require.NoError(t, validate.Image(docker))
-
-		oci := onlyImage(t, archive)
-		require.NoError(t, validate.Image(oci))
-		assert.Equal(t, configDigest(t, oci), configDigest(t, docker), "both are the same image")
-		manifest, err := oci.Manifest()
-		require.NoError(t, err)
-		assert.Equal(t, types.OCIManifestSchema1, manifest.MediaType)
-		assert.Equal(t, types.OCIConfigJSON, manifest.Config.MediaType)
-		assert.Equal(t, types.OCILayer, manifest.Layers[0].MediaType)
-
-		entry := onlyEntry(t, open(t, archive))
-		assert.Equal(t, "linux/"+architecture, entry.Platform.String())
-		assert.Equal(t, map[string]string{"io.containerd.image.name": testName, "org.opencontainers.image.ref.name": "1.2.3"}, entry.Annotations)
-	}
+// startRegistry starts a registry in memory, and returns its address.
+func startRegistry(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
 }
 
-func TestTheArchiveOfAllPlatforms(t *testing.T) {
+// TestPushedPlatformsArePulledByOneName: the archive of a platform has the same image.
+func TestPushedPlatformsArePulledByOneName(t *testing.T) {
 	t.Parallel()
-	directory, printed := buildSmall(t)
-	layout := open(t, filepath.Join(directory, "otelcol-kubeevents.tar"))
-	require.NoError(t, validate.Index(layout))
-	entry := onlyEntry(t, layout)
-	assert.Equal(t, types.OCIImageIndex, entry.MediaType)
-	assert.Equal(t, testName, entry.Annotations["io.containerd.image.name"])
+	directory, built := buildSmall(t)
+	to := startRegistry(t) + "/team/otelcol-kubeevents:1.2.3"
+	var printed bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"push", filepath.Join(directory, "oci"), to}, &printed))
 
-	index, err := layout.ImageIndex(entry.Digest)
+	tag, err := name.NewTag(to)
 	require.NoError(t, err)
+	index, err := remote.Index(tag, remote.WithContext(t.Context()))
+	require.NoError(t, err)
+	require.NoError(t, validate.Index(index))
+	digest, err := index.Digest()
+	require.NoError(t, err)
+	assert.Equal(t, "pushed "+to+"@"+digest.String()+"\n", printed.String())
+	assert.Contains(t, built, digest.String()+" "+filepath.Join(directory, "oci")+"\n")
 	manifest, err := index.IndexManifest()
 	require.NoError(t, err)
+	assert.Equal(t, types.OCIImageIndex, manifest.MediaType)
 	assert.Equal(t, "Apache-2.0", manifest.Annotations["org.opencontainers.image.licenses"], "registries show it")
-	digests := map[string]string{"otelcol-kubeevents.tar": entry.Digest.String()}
-	for _, part := range manifest.Manifests {
-		archive := "otelcol-kubeevents-linux-" + part.Platform.Architecture + ".tar"
-		digests[archive] = part.Digest.String()
-		alone, err := onlyImage(t, filepath.Join(directory, archive)).Digest()
-		require.NoError(t, err)
-		assert.Equal(t, alone, part.Digest, "the image is the same in both archives")
-	}
-	assert.Len(t, digests, 3)
-	for archive, digest := range digests {
-		assert.Contains(t, printed, digest+" "+filepath.Join(directory, archive)+"\n")
-	}
-}
 
-func TestTheSameProgramsGiveTheSameFiles(t *testing.T) {
-	t.Parallel()
-	one, _ := buildSmall(t)
-	two, _ := buildSmall(t)
-	names := filesIn(t, one)
-	assert.Equal(t, []string{
-		"otelcol-kubeevents-linux-amd64.cdx.json", "otelcol-kubeevents-linux-amd64.tar",
-		"otelcol-kubeevents-linux-arm64.cdx.json", "otelcol-kubeevents-linux-arm64.tar", "otelcol-kubeevents.tar",
-	}, names)
-	assert.Equal(t, names, filesIn(t, two))
-	for _, name := range names {
-		a, err := os.ReadFile(filepath.Join(one, name))
+	for _, architecture := range []string{"amd64", "arm64"} {
+		platform := v1.Platform{OS: "linux", Architecture: architecture}
+		pulled, err := remote.Image(tag, remote.WithPlatform(platform), remote.WithContext(t.Context()))
 		require.NoError(t, err)
-		b, err := os.ReadFile(filepath.Join(two, name))
+		checkLabels(t, pulled, architecture)
+		archive := load(t, filepath.Join(directory, "otelcol-kubeevents-linux-"+architecture+".tar"))
+		require.NoError(t, validate.Image(archive))
+		expected, err := pulled.ConfigName()
 		require.NoError(t, err)
-		assert.True(t, bytes.Equal(a, b), name)
+		loaded, err := archive.ConfigName()
+		require.NoError(t, err)
+		assert.Equal(t, expected, loaded)
 	}
 }
 
-func TestNamesOnDockerHub(t *testing.T) {
+func TestWrongArguments(t *testing.T) {
 	t.Parallel()
-	tag, err := name.NewTag("docker.io/someone/otelcol:1")
-	require.NoError(t, err)
-	assert.Equal(t, "docker.io/someone/otelcol:1", nameAnnotations(tag)["io.containerd.image.name"])
-	tag, err = name.NewTag("index.docker.io/someone/otelcol:1")
-	require.NoError(t, err)
-	assert.Equal(t, "docker.io/someone/otelcol:1", nameAnnotations(tag)["io.containerd.image.name"], "containerd knows no other name of it")
-}
-
-func TestAnArchiveWritesOnlyBelowItsDirectory(t *testing.T) {
-	t.Parallel()
-	for name, header := range map[string]tar.Header{
-		"a path to another directory": {Typeflag: tar.TypeReg, Name: "../outside", Mode: 0o644},
-		"an absolute path":            {Typeflag: tar.TypeReg, Name: "/outside", Mode: 0o644},
-		"a link":                      {Typeflag: tar.TypeSymlink, Name: "link", Linkname: "/", Mode: 0o777},
+	for name, test := range map[string]struct {
+		arguments []string
+		expected  string
+	}{
+		"none":                         {nil, "usage: "},
+		"no such command":              {[]string{"pull", "directory", testName}, "usage: "},
+		"no program":                   {[]string{"build", "-repository", repository}, "usage: "},
+		"a missing program":            {[]string{"sbom", "-repository", repository, "/missing"}, "/missing"},
+		"a name without a registry":    {[]string{"build", "-repository", repository, "-name", "image:1", "program"}, `"image:1" is not REGISTRY/NAME:TAG: `},
+		"a push of nothing":            {[]string{"push", "/missing", testName}, "/missing"},
+		"a push without a tag":         {[]string{"push", "/missing", "registry.example.com/image"}, "is not REGISTRY/NAME:TAG"},
+		"a program for another system": {buildWith(compile(t, "windows", "amd64")), `the program is for "windows"`},
+		"two programs for a platform":  {buildWith(compile(t, "linux", "amd64"), compile(t, "linux", "amd64")), "another program is also for linux/amd64"},
+		"not a Go program":             {buildWith("main.go"), "main.go"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var archive bytes.Buffer
-			to := tar.NewWriter(&archive)
-			require.NoError(t, to.WriteHeader(&header))
-			require.NoError(t, to.Close())
-			directory := filepath.Join(t.TempDir(), "inside")
-			require.NoError(t, os.Mkdir(directory, 0o700))
-			assert.Error(t, unpack(&archive, directory))
-			assert.Equal(t, []string{"inside"}, filesIn(t, filepath.Dir(directory)))
-			assert.Empty(t, filesIn(t, directory))
-		})
+		assert.ErrorContains(t, run(t.Context(), test.arguments, io.Discard), test.expected, name)
 	}
 }
 
-func onlyEntry(t *testing.T, index v1.ImageIndex) v1.Descriptor {
-	t.Helper()
-	manifest, err := index.IndexManifest()
-	require.NoError(t, err)
-	require.Len(t, manifest.Manifests, 1)
-	return manifest.Manifests[0]
-}
-
-func configDigest(t *testing.T, i v1.Image) v1.Hash {
-	t.Helper()
-	digest, err := i.ConfigName()
-	require.NoError(t, err)
-	return digest
-}
-
-func filesIn(t *testing.T, directory string) (names []string) {
-	t.Helper()
-	entries, err := os.ReadDir(directory)
-	require.NoError(t, err)
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
-	slices.SortFunc(names, strings.Compare)
-	return names
+// buildWith are arguments for an image of programs that cannot become one.
+func buildWith(programs ...string) []string {
+	return append([]string{"build", "-name", testName, "-repository", repository, "-output", "/missing"}, programs...)
 }

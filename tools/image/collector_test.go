@@ -13,26 +13,12 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// These tests look at the image of the Collector itself, for the processor of this machine.
-
-// archiveName is the file that `make image` writes for the processor of this machine.
-const archiveName = "otelcol-kubeevents-linux-" + runtime.GOARCH + ".tar"
-
-// runMake runs a target in a directory with the sources, for the processor of this machine.
-func runMake(t *testing.T, sources, output string, arguments ...string) (printed string, err error) {
-	t.Helper()
-	return runTarget(t, sources, append(arguments, "IMAGE_PLATFORMS=linux/"+runtime.GOARCH, "IMAGE_OUTPUT="+output)...)
-}
 
 // runTarget runs a target in a directory with the sources.
 func runTarget(t *testing.T, sources string, arguments ...string) (printed string, err error) {
@@ -49,33 +35,40 @@ func runTarget(t *testing.T, sources string, arguments ...string) (printed strin
 	return string(text), err
 }
 
-func makeImage(t *testing.T, sources, output string, variables ...string) {
+// makeImage makes the image of the Collector for the processor of this machine, with the sources in a
+// directory.
+func makeImage(t *testing.T, sources string, variables ...string) v1.Image {
 	t.Helper()
-	printed, err := runMake(t, sources, output, append(variables, "image", "IMAGE="+testName)...)
+	output := t.TempDir()
+	printed, err := runTarget(t, sources, append(variables, "image", "IMAGE="+testName, "IMAGE_PLATFORMS=linux/"+runtime.GOARCH, "IMAGE_OUTPUT="+output)...)
 	require.NoError(t, err, printed)
+	return load(t, filepath.Join(output, "otelcol-kubeevents-linux-"+runtime.GOARCH+".tar"))
 }
 
-// makeOnce makes the Collector's image, which all tests share.
-var makeOnce sync.Once
-
-// collectorImage returns the image of the Collector. Without the Collector's program, building
+// TestTheImageOfTheCollector looks at what make image makes. Without the Collector's program, building it
 // takes minutes, so the test is then skipped.
-func collectorImage(t *testing.T) v1.Image {
-	t.Helper()
-	program := filepath.Join(repository, "build", "dist", fmt.Sprintf("otelcol-kubeevents_%s_linux_%s", version(t), runtime.GOARCH))
-	if _, err := os.Stat(program); err != nil {
+func TestTheImageOfTheCollector(t *testing.T) {
+	t.Parallel()
+	built := filepath.Join(repository, "build", "dist", fmt.Sprintf("otelcol-kubeevents_%s_linux_%s", version(t), runtime.GOARCH))
+	if _, err := os.Stat(built); err != nil {
 		if os.Getenv("CI") != "" {
 			require.NoError(t, err, "make image builds it")
 		}
 		t.Skipf("%v: make image builds it", err)
 	}
-	makeOnce.Do(func() { makeImage(t, repository, temporary) })
-	return onlyImage(t, filepath.Join(temporary, archiveName))
+	i := makeImage(t, repository)
+	root := rootOf(t, i)
+	t.Run("the program needs nothing from the image", func(t *testing.T) { checkProgram(t, filepath.Join(root, title)) })
+	t.Run("the modules of the program are listed with their licenses", func(t *testing.T) { checkModules(t, root) })
+	t.Run("two builds of a commit are the same", func(t *testing.T) { checkSecondBuild(t, i) })
+	if runtime.GOOS == "linux" {
+		t.Run("the Collector starts with the default configuration", func(t *testing.T) { checkStart(t, i, root) })
+		t.Run("the distribution has what users need", func(t *testing.T) { checkComponents(t, root) })
+		t.Run("the documentation lists every component", func(t *testing.T) { checkDocumentation(t, root) })
+	}
 }
 
-func TestTheProgramNeedsNothingFromTheImage(t *testing.T) {
-	t.Parallel()
-	program := filepath.Join(rootOf(t, collectorImage(t)), title)
+func checkProgram(t *testing.T, program string) {
 	binary, err := elf.Open(program)
 	require.NoError(t, err)
 	defer func() { _ = binary.Close() }()
@@ -86,55 +79,64 @@ func TestTheProgramNeedsNothingFromTheImage(t *testing.T) {
 	for _, header := range binary.Progs {
 		assert.NotEqual(t, elf.PT_INTERP, header.Type, "a static program has no dynamic linker")
 	}
-
-	info, err := buildinfo.ReadFile(program)
-	require.NoError(t, err)
-	settings := map[string]string{}
-	for _, setting := range info.Settings {
-		settings[setting.Key] = setting.Value
-	}
-	assert.Equal(t, "true", settings["-trimpath"])
-	assert.Empty(t, settings["-tags"], "with other tags, every package is compiled once more")
-
 	content, err := os.ReadFile(program)
 	require.NoError(t, err)
 	assert.True(t, bytes.Contains(content, []byte("Antarctica/DumontDUrville")), "the image has no time zones, so the program has them")
 }
 
-func TestTheCollectorStartsWithTheDefaultConfiguration(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the program is for Linux")
+func checkModules(t *testing.T, root string) {
+	bom := decode(t, []byte(read(t, root, sbomPath)))
+	info, err := buildinfo.ReadFile(filepath.Join(root, title))
+	require.NoError(t, err)
+	assert.Len(t, *bom.Components, len(info.Deps)+1, "all modules, and the standard library")
+	assert.Contains(t, urls(bom), "pkg:golang/github.com/kubeevents/kubeeventsreceiver@v"+version(t))
+	licenses := read(t, root, modulesPath)
+	for _, m := range info.Deps {
+		if m.Replace == nil {
+			assert.Contains(t, licenses, "\n"+m.Path+" "+m.Version+"\n")
+		}
 	}
-	i := collectorImage(t)
-	root := rootOf(t, i)
+}
+
+// checkSecondBuild builds the commit again, from a copy of the sources in another directory and without
+// its Git history.
+func checkSecondBuild(t *testing.T, one v1.Image) {
+	config, err := one.ConfigFile()
+	require.NoError(t, err)
+	sources := t.TempDir()
+	copySources(t, sources)
+	two := makeImage(t, sources, "REVISION="+config.Config.Labels["org.opencontainers.image.revision"], fmt.Sprint("CREATED=", config.Created.Unix()))
+	first, err := one.ConfigName()
+	require.NoError(t, err)
+	second, err := two.ConfigName()
+	require.NoError(t, err)
+	assert.Equal(t, first, second)
+}
+
+func checkStart(t *testing.T, i v1.Image, root string) {
 	config, err := i.ConfigFile()
 	require.NoError(t, err)
 	program := filepath.Join(root, config.Config.Entrypoint[0])
-
-	output, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
-	require.NoError(t, err, "%s", output)
-	assert.Equal(t, "otelcol-kubeevents version "+version(t)+"\n", string(output))
-
+	assert.Equal(t, "otelcol-kubeevents version "+version(t)+"\n", outputOf(t, program, "--version"))
 	arguments := []string{"validate"}
 	for _, argument := range config.Config.Cmd {
 		arguments = append(arguments, strings.Replace(argument, "=/", "="+root+"/", 1))
 	}
-	output, err = exec.CommandContext(t.Context(), program, arguments...).CombinedOutput()
-	require.NoError(t, err, "%s", output)
-	assert.Empty(t, string(output))
+	assert.Empty(t, outputOf(t, program, arguments...))
 }
 
-func TestTheDistributionHasWhatUsersNeed(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the program is for Linux")
-	}
-	program := filepath.Join(rootOf(t, collectorImage(t)), title)
+func checkComponents(t *testing.T, root string) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(everyComponent), 0o600))
-	output, err := exec.CommandContext(t.Context(), program, "validate", "--config", config).CombinedOutput()
+	outputOf(t, filepath.Join(root, title), "validate", "--config", config)
+}
+
+// outputOf returns what a program prints, which must succeed.
+func outputOf(t *testing.T, program string, arguments ...string) string {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput()
 	require.NoError(t, err, "%s", output)
+	return string(output)
 }
 
 // everyComponent sends events and the metric to backends as users do.
@@ -191,85 +193,18 @@ service:
       exporters: [otlp_http]
 `
 
-// TestTheDocumentationListsEveryComponent: README.md names what the program has.
-func TestTheDocumentationListsEveryComponent(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the program is for Linux")
-	}
-	documentation, err := os.ReadFile(filepath.Join(repository, "distribution", "README.md"))
-	require.NoError(t, err)
-	output, err := exec.CommandContext(t.Context(), filepath.Join(rootOf(t, collectorImage(t)), title), "components").CombinedOutput()
-	require.NoError(t, err, "%s", output)
-	components, _, found := strings.Cut(string(output), "\nproviders:")
-	require.True(t, found, "%s", output)
+// checkDocumentation: distribution/README.md names what the program has.
+func checkDocumentation(t *testing.T, root string) {
+	documentation := read(t, repository, "distribution/README.md")
+	components, _, found := strings.Cut(outputOf(t, filepath.Join(root, title), "components"), "\nproviders:")
+	require.True(t, found)
 	names := regexp.MustCompile(`(?m)^ +- name: (\S+)$`).FindAllStringSubmatch(components, -1)
 	assert.Greater(t, len(names), 20)
 	for _, name := range names {
-		if !strings.Contains(string(documentation), "`"+name[1]+"`") {
+		if !strings.Contains(documentation, "`"+name[1]+"`") {
 			t.Error("distribution/README.md does not list", name[1])
 		}
 	}
-}
-
-func TestTheModulesOfTheProgramAreListedWithTheirLicenses(t *testing.T) {
-	t.Parallel()
-	root := rootOf(t, collectorImage(t))
-	bom := decode(t, []byte(read(t, root, sbomPath)))
-	info, err := buildinfo.ReadFile(filepath.Join(root, title))
-	require.NoError(t, err)
-	assert.Len(t, *bom.Components, len(info.Deps)+1, "all modules, and the standard library")
-	assert.Contains(t, urls(bom), "pkg:golang/github.com/kubeevents/kubeeventsreceiver@v"+version(t))
-
-	licenses := read(t, root, modulesPath)
-	for _, m := range info.Deps {
-		if m.Replace == nil {
-			assert.Contains(t, licenses, "\n"+m.Path+" "+m.Version+"\n")
-		}
-	}
-}
-
-// TestTwoBuildsOfACommitAreTheSame builds the commit again, from a copy of the sources in another
-// directory and without its Git history.
-func TestTwoBuildsOfACommitAreTheSame(t *testing.T) {
-	t.Parallel()
-	one := collectorImage(t)
-	config, err := one.ConfigFile()
-	require.NoError(t, err)
-
-	sources, output := t.TempDir(), t.TempDir()
-	copySources(t, sources)
-	makeImage(t, sources, output, "REVISION="+config.Config.Labels["org.opencontainers.image.revision"],
-		fmt.Sprint("CREATED=", config.Created.Unix()))
-	first, err := one.Digest()
-	require.NoError(t, err)
-	second, err := onlyImage(t, filepath.Join(output, archiveName)).Digest()
-	require.NoError(t, err)
-	assert.Equal(t, first, second)
-}
-
-func TestMakePushPushesToTheGivenName(t *testing.T) {
-	t.Parallel()
-	expected, err := collectorImage(t).Digest()
-	require.NoError(t, err)
-	to := startRegistry(t) + "/team/otelcol-kubeevents:1.2.3"
-	printed, err := runMake(t, repository, t.TempDir(), "push", "IMAGE="+to)
-	require.NoError(t, err, printed)
-	assert.Contains(t, printed, "pushed "+to+"@sha256:")
-	tag, err := name.NewTag(to)
-	require.NoError(t, err)
-	pulled, err := remote.Image(tag, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}), remote.WithContext(t.Context()))
-	require.NoError(t, err)
-	actual, err := pulled.Digest()
-	require.NoError(t, err)
-	assert.Equal(t, expected, actual, "the name does not change the image")
-}
-
-func TestMakePushWithoutAName(t *testing.T) {
-	t.Parallel()
-	printed, err := runMake(t, repository, t.TempDir(), "check-image-name")
-	require.Error(t, err)
-	assert.Contains(t, printed, "make push IMAGE=REGISTRY/NAME:TAG")
 }
 
 // copySources copies the files that Git knows, and those that it would add.

@@ -5,35 +5,34 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// push uploads what an archive has, and returns its name in the registry. It uses the credentials
+// push uploads the image of all platforms, and prints its name in the registry. It uses the credentials
 // of `docker login` and `podman login`.
-func push(ctx context.Context, archive, to string) (pushed string, err error) {
+func push(ctx context.Context, directory, to string, stdout io.Writer) error {
 	tag, err := parseTag(to)
 	if err != nil {
-		return "", err
+		return err
 	}
-	directory, err := os.MkdirTemp("", "push-")
+	index, err := layout.ImageIndexFromPath(directory)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer func() { _ = os.RemoveAll(directory) }()
-	layout, err := readArchive(archive, directory)
+	digest, err := index.Digest()
 	if err != nil {
-		return "", err
+		return err
 	}
-	digest, err := upload(layout, tag, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
-	if err != nil {
-		return "", fmt.Errorf("push %s: %w", tag, err)
+	if err := remote.WriteIndex(tag, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("push %s: %w", tag, err)
 	}
-	return tag.String() + "@" + digest.String(), nil
+	fmt.Fprintln(stdout, "pushed", tag.String()+"@"+digest.String())
+	return nil
 }
 
 // parseTag accepts only complete names, because a guessed registry would be the wrong one.
@@ -43,28 +42,4 @@ func parseTag(text string) (name.Tag, error) {
 		return tag, fmt.Errorf("%q is not REGISTRY/NAME:TAG: %w", text, err)
 	}
 	return tag, nil
-}
-
-// upload uploads the one entry of an OCI image layout: an image, or an index of platforms.
-func upload(layout v1.ImageIndex, tag name.Tag, options ...remote.Option) (digest v1.Hash, err error) {
-	manifest, err := layout.IndexManifest()
-	if err != nil {
-		return digest, err
-	}
-	if n := len(manifest.Manifests); n != 1 {
-		return digest, fmt.Errorf("the archive has %d images, not one", n)
-	}
-	entry := manifest.Manifests[0]
-	if entry.MediaType.IsIndex() {
-		index, err := layout.ImageIndex(entry.Digest)
-		if err != nil {
-			return digest, err
-		}
-		return entry.Digest, remote.WriteIndex(tag, index, options...)
-	}
-	i, err := layout.Image(entry.Digest)
-	if err != nil {
-		return digest, err
-	}
-	return entry.Digest, remote.Write(tag, i, options...)
 }

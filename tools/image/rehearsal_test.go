@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,6 +127,51 @@ func startPrivateRegistry(t *testing.T) (address string) {
 	return address
 }
 
+// newRemote makes an empty repository, to which a clone can push.
+func newRemote(t *testing.T) (directory string) {
+	t.Helper()
+	directory = t.TempDir()
+	git(t, directory, "init", "--quiet", "--bare")
+	return directory
+}
+
+// nestedModules are the directories of modules that the manifest of the builder names. Go finds their
+// versions only with tags of their own.
+func nestedModules(t *testing.T, sources string) (directories []string) {
+	t.Helper()
+	manifest := read(t, sources, "distribution/builder.yaml")
+	for _, match := range regexp.MustCompile(`- gomod: github\.com/kubeevents/kubeeventsreceiver/(\S+) `).FindAllStringSubmatch(manifest, -1) {
+		directories = append(directories, match[1])
+	}
+	require.NotEmpty(t, directories)
+	slices.Sort(directories)
+	return slices.Compact(directories) // Several components may be of one module.
+}
+
+// pushedTo reads the file that a target writes about what it pushed.
+func pushedTo(t *testing.T, output, tag string) name.Digest {
+	t.Helper()
+	pushed := strings.TrimSpace(read(t, output, "pushed"))
+	require.True(t, strings.HasPrefix(pushed, "pushed "+tag+"@sha256:"), pushed)
+	digest, err := name.NewDigest(strings.TrimPrefix(pushed, "pushed "))
+	require.NoError(t, err)
+	return digest
+}
+
+// renderChart returns the manifests of the chart in a registry.
+func renderChart(t *testing.T, helm, registry string, flags ...string) string {
+	t.Helper()
+	arguments := []string{
+		"template", "kube-events", "oci://" + registry + "/charts/kube-events", "--version", version(t), "--plain-http",
+		"--set", "otlp.endpoint=http://gateway:4318",
+	}
+	command := exec.CommandContext(t.Context(), helm, append(arguments, flags...)...)
+	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir())
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return string(output)
+}
+
 // make runs a target in the clone, and prints what it prints.
 func (r *rehearsal) make(t *testing.T, arguments ...string) {
 	t.Helper()
@@ -169,8 +215,10 @@ func (r *rehearsal) checkChecksums(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, len(files), 4)
-	for _, name := range filesIn(t, dist) {
-		assert.True(t, files[name], "%s has no checksum", name)
+	written, err := os.ReadDir(dist)
+	require.NoError(t, err)
+	for _, file := range written {
+		assert.True(t, files[file.Name()], "%s has no checksum", file.Name())
 	}
 }
 

@@ -7,12 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -51,14 +48,6 @@ func dateVersion(t *testing.T, directory string) {
 	text = title.ReplaceAllString(text, "## ["+version(t)+"] - 2026-01-02")
 	require.NoError(t, os.WriteFile(filepath.Join(directory, "CHANGELOG.md"), []byte(text), 0o600))
 	git(t, directory, "commit", "--quiet", "--all", "--allow-empty", "--message=release")
-}
-
-// newRemote makes an empty repository, to which a clone can push.
-func newRemote(t *testing.T) (directory string) {
-	t.Helper()
-	directory = t.TempDir()
-	git(t, directory, "init", "--quiet", "--bare")
-	return directory
 }
 
 func TestAReleaseNeedsItsTagAndItsDate(t *testing.T) {
@@ -109,19 +98,6 @@ func TestReleaseNotesAreTheSectionOfTheVersion(t *testing.T) {
 	assert.Contains(t, printed, "CHANGELOG.md has no section about "+version(t))
 }
 
-// nestedModules are the directories of modules that the manifest of the builder names. Go finds their
-// versions only with tags of their own.
-func nestedModules(t *testing.T, sources string) (directories []string) {
-	t.Helper()
-	manifest := read(t, sources, "distribution/builder.yaml")
-	for _, match := range regexp.MustCompile(`- gomod: github\.com/kubeevents/kubeeventsreceiver/(\S+) `).FindAllStringSubmatch(manifest, -1) {
-		directories = append(directories, match[1])
-	}
-	require.NotEmpty(t, directories)
-	slices.Sort(directories)
-	return slices.Compact(directories) // Several components may be of one module.
-}
-
 // manifestForUsers is the manifest of the builder on the page about the distribution.
 func manifestForUsers(t *testing.T, sources string) string {
 	t.Helper()
@@ -145,81 +121,16 @@ func TestTheManifestForUsersHasTheVersionsOfTheDistribution(t *testing.T) {
 	}
 }
 
-func TestEveryModuleOfTheDistributionGetsATag(t *testing.T) {
+// TestPushesNeedAName: that of the release belongs to the release workflow.
+func TestPushesNeedAName(t *testing.T) {
 	t.Parallel()
-	sources, published := commitSources(t), newRemote(t)
-	dateVersion(t, sources)
-	git(t, sources, "tag", "v"+version(t))
-	for range 2 { // A release that failed half-way is run again.
-		printed, err := runTarget(t, sources, "tags", "REMOTE="+published)
-		require.NoError(t, err, printed)
+	for target, expected := range map[string]string{
+		"check-image-name": "make push IMAGE=REGISTRY/NAME:TAG", "push-chart": "make push-chart CHARTS=oci://REGISTRY/NAME",
+	} {
+		printed, err := runTarget(t, repository, target, "--assume-old=build/tools/helm")
+		require.Error(t, err)
+		assert.Contains(t, printed, expected)
 	}
-	for _, directory := range nestedModules(t, sources) {
-		assert.Equal(t, git(t, sources, "rev-parse", "HEAD"), git(t, published, "rev-parse", directory+"/v"+version(t)))
-	}
-
-	git(t, sources, "commit", "--quiet", "--allow-empty", "--message=later")
-	git(t, sources, "tag", "--force", "v"+version(t))
-	printed, err := runTarget(t, sources, "tags", "REMOTE="+published)
-	require.Error(t, err, "a released version never changes")
-	assert.Contains(t, printed, "already exists")
-}
-
-// pushChart pushes the chart to a registry, and returns its address and digest there.
-func pushChart(t *testing.T, sources, registry string) name.Digest {
-	t.Helper()
-	output := t.TempDir()
-	printed, err := runTarget(t, sources, "push-chart", "CHARTS=oci://"+registry+"/charts", "CHART_OUTPUT="+output, "HELM_FLAGS=--plain-http")
-	require.NoError(t, err, printed)
-	return pushedTo(t, output, registry+"/charts/kube-events:"+version(t))
-}
-
-// pushedTo reads the file that a target writes about what it pushed.
-func pushedTo(t *testing.T, output, tag string) name.Digest {
-	t.Helper()
-	pushed := strings.TrimSpace(read(t, output, "pushed"))
-	require.True(t, strings.HasPrefix(pushed, "pushed "+tag+"@sha256:"), pushed)
-	digest, err := name.NewDigest(strings.TrimPrefix(pushed, "pushed "))
-	require.NoError(t, err)
-	return digest
-}
-
-// renderChart returns the manifests of the chart in a registry.
-func renderChart(t *testing.T, helm, registry string, flags ...string) string {
-	t.Helper()
-	arguments := []string{
-		"template", "kube-events", "oci://" + registry + "/charts/kube-events", "--version", version(t), "--plain-http",
-		"--set", "otlp.endpoint=http://gateway:4318",
-	}
-	command := exec.CommandContext(t.Context(), helm, append(arguments, flags...)...)
-	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir())
-	output, err := command.CombinedOutput()
-	require.NoError(t, err, "%s", output)
-	return string(output)
-}
-
-func TestThePushedChartRendersWithTheImageOfItsVersion(t *testing.T) {
-	t.Parallel()
-	helm, err := filepath.Abs(filepath.Join(repository, "build", "tools", "helm"))
-	require.NoError(t, err)
-	if _, err := os.Stat(helm); err != nil {
-		if os.Getenv("CI") != "" {
-			require.NoError(t, err, "make build/tools/helm builds it")
-		}
-		t.Skipf("%v: make build/tools/helm builds it", err)
-	}
-	registry := startRegistry(t)
-	digest := pushChart(t, repository, registry)
-	_, err = remote.Image(digest, remote.WithContext(t.Context()))
-	require.NoError(t, err)
-	assert.Contains(t, renderChart(t, helm, registry), "image: ghcr.io/kubeevents/otelcol-kubeevents:"+version(t)+"\n")
-}
-
-func TestMakePushChartWithoutARegistry(t *testing.T) {
-	t.Parallel()
-	printed, err := runTarget(t, repository, "push-chart", "--assume-old=build/tools/helm")
-	require.Error(t, err)
-	assert.Contains(t, printed, "make push-chart CHARTS=oci://REGISTRY/NAME")
 }
 
 // TestActionsArePinned: a tag of an action may move to other code, a commit cannot.

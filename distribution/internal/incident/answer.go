@@ -2,7 +2,10 @@
 
 package incident
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Query chooses what an answer is about. An empty text admits everything; zero times are the whole hour.
 type Query struct {
@@ -19,28 +22,29 @@ const ClusterScoped = "(cluster-scoped)"
 
 // Problem is a problem of a workload: warnings, or restarts, of one class and container.
 type Problem struct {
-	Key       Key
-	Class     string // image, start, mount, schedule, create, crash, probe, eviction, job, node, other
-	Reason    string // of the Event that says most
-	Container string
-	Revisions []string // of the pods that have it; empty: it is not about pods, or not known
-	Onset     time.Time
-	Last      time.Time
-	Over      time.Time   // zero: it goes on
-	Because   string      // why it is over: "the pods started", "its pods have ended", …
-	Count     int64       // occurrences since the onset
-	Earlier   []time.Time // onsets of the same problem before it was over for a while, the newest first
-	Pods      []string    // names
-	Nodes     []string
-	Scope     []string // what it has in common: "2 of 2 pods of the new revision, 0 of 3 of the old one"
-	Message   string   // the first 100 characters of the message that says most
-	Record    string   // log.record.uid of this message
-	Causes    []Cause  // the likeliest first; empty: not known
-	Unknown   string   // why no cause is known; empty: there is one
+	Key       Key       `json:"workload"`
+	Class     string    `json:"class"`  // image, start, mount, schedule, create, crash, probe, eviction, job, node, other
+	Reason    string    `json:"reason"` // of the Event that says most
+	Container string    `json:"container,omitempty"`
+	Onset     time.Time `json:"since"`
+	Last      time.Time `json:"last"`
+	Over      time.Time `json:"over,omitzero"`     // zero: it goes on
+	Because   string    `json:"because,omitempty"` // why it is over: "the pods started", "its pods have ended", …
+	Count     int64     `json:"count"`             // occurrences since the onset
+	// Scope is what its pods have in common: "2 of 2 pods of the new revision, 0 of 3 of the old one".
+	Scope   []string `json:"scope,omitempty"`
+	Message string   `json:"message"`           // the first 240 bytes of the message that says most
+	Causes  []Cause  `json:"causes"`            // the likeliest first; empty: not known
+	Unknown string   `json:"unknown,omitempty"` // why no cause is known; empty: there is one
 	// LastChange is the newest change of the workload before the onset, if it is no cause: it is too old, or cannot
 	// have this effect.
-	LastChange *Cause
-	Records    []string // log.record.uid of the records that show the problem, the oldest first, at most 20
+	LastChange *Cause      `json:"last_change,omitempty"`
+	Earlier    []time.Time `json:"earlier,omitempty"`   // onsets of the same problem before it was over for a while, the newest first
+	Revisions  []string    `json:"revisions,omitempty"` // of the pods that have it; empty: it is not about pods, or not known
+	Pods       []string    `json:"pods,omitempty"`      // names
+	Nodes      []string    `json:"nodes,omitempty"`
+	Record     string      `json:"record"`  // log.record.uid of the message
+	Records    []string    `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
 
 	facts  []*Fact
 	spells []*spell
@@ -50,14 +54,15 @@ type Problem struct {
 
 // Change is something that happened, as its records say.
 type Change struct {
-	Kind     string // rollout, scaling, autoscaler, node, eviction, preemption, pod, gitops, volume, quota, webhook, config
-	Text     string
-	At       time.Time
-	Until    time.Time // the end of a state, such as NotReady; zero: it goes on, or is none
-	Key      Key       // of the workload, node or other object that changed
-	Object   string    // the revision, node, autoscaler or pod
-	From, To int       // replicas of a scaling
-	Records  []string  // log.record.uid
+	Kind    string    `json:"kind"` // rollout, scaling, autoscaler, node, eviction, preemption, pod, gitops, volume, quota, webhook, config
+	Text    string    `json:"text"`
+	At      time.Time `json:"time"`
+	Until   time.Time `json:"until,omitzero"`   // the end of a state, such as NotReady; zero: it goes on, or is none
+	Key     Key       `json:"workload"`         // or the node or other object that changed
+	Object  string    `json:"object,omitempty"` // the revision, node, autoscaler or pod
+	From    int       `json:"from,omitempty"`   // replicas of a scaling
+	To      int       `json:"to,omitempty"`
+	Records []string  `json:"records"` // log.record.uid
 
 	revision string // of a rollout or a scaling
 	pod      string // UID
@@ -70,11 +75,17 @@ type Change struct {
 // Cause is a change before a problem.
 type Cause struct {
 	Change
-	Before time.Duration // from the change to the onset; below a second: in the same second
-	Where  string        // what connects them: workload, node, namespace, message
+	Before Before `json:"seconds_before"` // from the change to the onset
+	Where  string `json:"where"`          // what connects them: workload, node, namespace, message
 }
 
-// Dropped counts what the Model had no room for.
+// Before is a duration that is in seconds in JSON.
+type Before time.Duration
+
+// MarshalJSON writes seconds.
+func (b Before) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(b).Seconds()) }
+
+// Dropped is what the Model had no room for.
 type Dropped struct {
 	Workloads int // the longest quiet first
 	Facts     int

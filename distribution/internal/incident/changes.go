@@ -23,7 +23,7 @@ func (m *Model) Changes(q Query, now time.Time) (all []Change) {
 			continue
 		}
 		for _, c := range w.changes {
-			if !c.At.Before(from) && c.Kind != kindPod {
+			if !c.At.Before(from) {
 				all = append(all, c)
 			}
 		}
@@ -54,7 +54,6 @@ const (
 	kindScaling    = "scaling"
 	kindAutoscaler = "autoscaler"
 	kindDeletion   = "deletion"
-	kindPod        = "pod" // was created: an effect of most changes, so that it counts only without them
 )
 
 // changesOf returns the changes of a workload until the time of the view, the oldest first.
@@ -67,8 +66,6 @@ func (v *view) changesOf(w *known) (all []Change) {
 		}
 		if r := rowOf(f); r != nil {
 			all = append(all, w.stateOf(r, v.withPreemptor(r, f))...)
-		} else if c, ok := creation(f); ok {
-			all = append(all, c)
 		}
 	}
 	slices.SortFunc(all, compareChanges)
@@ -147,18 +144,6 @@ func (w *known) deletions() (all []Change) {
 		})
 	}
 	return all
-}
-
-// creation returns that a controller created a pod.
-func creation(f *Fact) (c Change, ok bool) {
-	kind, name := rollout.NamedIn(f.Message)
-	if f.Reason != rollout.ReasonCreatedPod || kind != "pod" {
-		return c, false
-	}
-	return Change{
-		Kind: kindPod, Text: "the pod " + name + " was created", At: f.Last, Key: f.Key, Object: "pod/" + name, Records: []string{f.Record},
-		revision: f.Revision,
-	}, true
 }
 
 // rollouts returns the rollouts that began, with what they changed.

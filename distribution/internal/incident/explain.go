@@ -33,7 +33,7 @@ const (
 func (v *view) explain(p *Problem) {
 	others := v.begunWith(p)
 	if n := len(others); n > 0 {
-		number := plural(n, "other workload")
+		number := rollout.Plural(n, "other workload")
 		if n == maxBegun {
 			number = "at least " + number
 		}
@@ -89,7 +89,7 @@ func ownCauses(p *Problem) []Cause {
 			}
 		}
 	}
-	return nil
+	return []Cause{}
 }
 
 // causeOf returns the change as a cause, if it came before, can have this effect, and touches the problem.
@@ -105,7 +105,7 @@ func (v *view) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok boo
 	if before < -late || slices.Contains(p.Records, first(c.Records)) {
 		return cause, false
 	}
-	cause = Cause{Change: *c, Before: max(0, before)}
+	cause = Cause{Change: *c, Before: Before(max(0, before))}
 	isOwn := c.Key == p.Key
 	switch {
 	case isOwn && c.row == nil:
@@ -150,9 +150,6 @@ func (v *view) canOwn(c *Change, p *Problem, others int) bool {
 		}
 		isLate := after > most || began.After(c.done) && !began.Equal(p.Onset)
 		return c.done.IsZero() || !isLate && (others < 2 || after <= afterFirst)
-	case kindPod:
-		hasRun := pod != nil && pod.Started != 0 && p.Onset.Sub(timeAt(pod.Started)) > afterFirst
-		return before <= afterScaling && !hasRun && pod != nil && pod.Name == nameOf(c.Object) && slices.Contains(startups, p.Class)
 	case kindDeletion:
 		return before <= afterScaling && slices.Contains(startups, p.Class) && pod != nil && !began.Before(c.At.Add(-resolution))
 	case kindScaling, kindAutoscaler:
@@ -258,16 +255,14 @@ func (v *view) canOther(c *Change, p *Problem) bool {
 		return before <= c.row.before && isNamed && slices.Contains(c.row.can, p.Class)
 	case c.row != nil:
 		return before <= c.row.before && slices.Contains(c.row.can, p.Class) && c.Kind == kindVolume
-	case c.Kind == kindPod, c.isFirst, c.Kind == kindScaling && c.To > c.From:
+	case c.isFirst, c.Kind == kindScaling && c.To > c.From:
 		return false
 	}
 	return before <= afterOthers && slices.Contains(runtimes, p.Class)
 }
 
-// order puts the likeliest cause first. The creation of a pod counts only without another change of its workload.
+// order puts the likeliest cause first.
 func (p *Problem) order() {
-	hasOther := slices.ContainsFunc(p.Causes, func(c Cause) bool { return c.Kind != kindPod })
-	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool { return c.Kind == kindPod && hasOther })
 	slices.SortStableFunc(p.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.weight(p), a.weight(p)), cmp.Compare(a.Before, b.Before), compareChanges(b.Change, a.Change))
 	})
@@ -277,7 +272,7 @@ func (p *Problem) order() {
 		switch {
 		case c.Where == "namespace":
 			key, most = c.Where, maxOthers
-		case c.Kind == kindPod, c.Kind == kindDeletion:
+		case c.Kind == kindDeletion:
 			key = c.Kind
 		}
 		seen[key]++
@@ -294,7 +289,7 @@ func (c *Cause) weight(p *Problem) int {
 		return 4
 	case c.Kind == kindRollout && !c.done.IsZero() && p.Onset.Sub(c.done) > afterFirst:
 		return 1
-	case c.Where == "workload" && c.Kind != kindPod:
+	case c.Where == "workload":
 		return 3
 	case c.Where == "node":
 		return 2
@@ -309,8 +304,8 @@ func (v *view) lastChange(p *Problem) *Cause {
 	w := v.workloads[p.Key]
 	for _, c := range slices.Backward(w.changes) {
 		isItself := slices.Contains(p.Records, first(c.Records))
-		if c.Kind != kindPod && !isItself && !c.At.After(p.Onset) {
-			return &Cause{Change: c, Before: p.Onset.Sub(c.At), Where: "workload"}
+		if !isItself && !c.At.After(p.Onset) {
+			return &Cause{Change: c, Before: Before(p.Onset.Sub(c.At)), Where: "workload"}
 		}
 	}
 	return nil
@@ -399,20 +394,16 @@ func share(n, total int) string {
 	if total < n {
 		total = n
 	}
-	return fmt.Sprintf("%d of %s", n, plural(total, "pod"))
+	return fmt.Sprintf("%d of %s", n, rollout.Plural(total, "pod"))
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// InWords returns a duration for people: 10 s, 6 min, 1 h 10 min.
+func InWords(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// inWords returns a duration for people: 10 s, 6 min.
-func inWords(d time.Duration) string {
-	if d < 2*time.Minute {
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	}
-	return fmt.Sprintf("%d min", int(d.Minutes()))
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }

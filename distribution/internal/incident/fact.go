@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,6 +57,18 @@ func (k Key) ID() string {
 	}
 	sum := sha256.Sum256(content)
 	return "w" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+}
+
+// MarshalJSON writes the parts of the key, and its id.
+func (k Key) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		ID        string `json:"id"`
+		Cluster   string `json:"cluster,omitempty"`
+		Namespace string `json:"namespace,omitempty"`
+		Kind      string `json:"kind"`
+		Group     string `json:"group,omitempty"`
+		Name      string `json:"name"`
+	}{k.ID(), k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name})
 }
 
 // compare compares the ids. They are hashes, so that callers compare everything else first.

@@ -379,7 +379,7 @@ func (w *known) newestProblem(spells []*spell) Problem {
 // problemOf returns the problem that spells of several pods are.
 func (w *known) problemOf(class string, spells []*spell) Problem {
 	slices.SortStableFunc(spells, func(a, b *spell) int { return a.onset().Compare(b.onset()) })
-	p := Problem{Key: w.key, Class: class, Container: spells[0].container, Onset: spells[0].onset(), spells: spells}
+	p := Problem{Key: w.key, Class: class, Container: spells[0].container, Onset: spells[0].onset(), Causes: []Cause{}, spells: spells}
 	goesOn := slices.ContainsFunc(spells, func(s *spell) bool { return s.over.IsZero() })
 	var shown []occurrence
 	for _, s := range spells {
@@ -447,11 +447,10 @@ func (p *Problem) tell() {
 
 // meaning rates how much a message explains: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
 func meaning(f *Fact) int {
-	reason, isError := strings.CutPrefix(f.Message, "Error: ")
 	switch {
 	case !f.IsWarning():
 		return 0
-	case strings.HasPrefix(f.Message, "Back-off"), isError && !strings.Contains(reason, " "):
+	case !rollout.HasCause(f.Message):
 		return 1
 	}
 	return 2

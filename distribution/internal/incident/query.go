@@ -13,20 +13,21 @@ import (
 
 // Summary has the events of a workload and of what it owns that match a Query.
 type Summary struct {
-	Key           Key
-	All, Warnings int64
-	Last          time.Time
-	LastWarning   time.Time // zero: there is none
-	Reasons       []Counted // warnings first
-	Manifests     []string
-	Facts         []*Fact // the newest first; read only
+	Key         Key       `json:"workload"`
+	All         int64     `json:"occurrences"`
+	Warnings    int64     `json:"warnings"`
+	Last        time.Time `json:"last"`
+	LastWarning time.Time `json:"last_warning,omitzero"` // zero: there is none
+	Reasons     []Counted `json:"reasons"`               // warnings first
+	Manifests   []string  `json:"manifests,omitempty"`
+	Facts       []*Fact   `json:"-"` // the newest first; read only
 }
 
 // Counted is a value with its occurrences.
 type Counted struct {
-	Value   string
-	Warning bool
-	N       int64
+	Value   string `json:"reason"`
+	Warning bool   `json:"warning,omitempty"`
+	N       int64  `json:"occurrences"`
 }
 
 // Slot is a part of a chart.

@@ -203,11 +203,8 @@ func (w *known) overAt(s *spell, now time.Time) (over time.Time, because string)
 	if at, text := w.recovery(s, now); !at.IsZero() {
 		return at, text
 	}
-	if at := w.passed(s, now); !at.IsZero() {
-		return at, "the pod went on to start"
-	}
 	if quiet := w.quietOf(s); now.Sub(s.last()) > quiet {
-		return s.last(), "nothing has repeated it for " + inWords(quiet)
+		return s.last(), "nothing has repeated it for " + InWords(quiet)
 	}
 	return over, ""
 }
@@ -242,19 +239,6 @@ func (w *known) quietOf(s *spell) time.Duration {
 		pause = max(pause, s.occurrences[i].at.Sub(s.occurrences[i-1].at))
 	}
 	return min(most, max(probeQuiet, 3*pause))
-}
-
-// passed returns when a container of the pod started after an init container had failed; zero: none has.
-func (w *known) passed(s *spell, now time.Time) (at time.Time) {
-	if !s.fact.Init {
-		return at
-	}
-	for _, f := range w.progress[s.fact.Pod] {
-		if f.Reason == reasonStarted && !f.Init && !f.First.Before(s.last()) && !f.First.After(now) {
-			return f.First
-		}
-	}
-	return at
 }
 
 // hasEnd reports whether another Event ends the state of a node.

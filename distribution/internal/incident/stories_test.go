@@ -273,13 +273,13 @@ func describeFrom(m *incident.Model, q incident.Query, now, start time.Time) str
 		}
 		fmt.Fprintf(&b, "    message: %s\n", p.Message)
 		for _, c := range p.Causes {
-			fmt.Fprintf(&b, "    cause, %d s before, %s %s: %s\n", int(c.Before.Seconds()), c.Where, c.Kind, c.Text)
+			fmt.Fprintf(&b, "    cause, %d s before, %s %s: %s\n", int(time.Duration(c.Before).Seconds()), c.Where, c.Kind, c.Text)
 		}
 		if p.Unknown != "" {
 			fmt.Fprintf(&b, "    %s\n", p.Unknown)
 		}
 		if c := p.LastChange; c != nil {
-			fmt.Fprintf(&b, "    last change, %d s before: %s\n", int(c.Before.Seconds()), c.Text)
+			fmt.Fprintf(&b, "    last change, %d s before: %s\n", int(time.Duration(c.Before).Seconds()), c.Text)
 		}
 	}
 	if b.Len() == 0 {

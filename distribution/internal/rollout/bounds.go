@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // What entries take, in bytes, without their texts: about what Go needs for them.
@@ -116,21 +115,18 @@ func (m *Model) leastUsed(workload string) []Key {
 	return slices.SortedFunc(slices.Values(m.keysOf(workload)), m.compareUse)
 }
 
-// compareUse orders by what is forgotten first: a workload without a revision, a revision that was delivered, one that
-// lives once, such as a Job, and of two the one that had no news for longer.
+// compareUse orders by what is forgotten first: a workload without a revision, a revision that was delivered, and of two
+// the one that had no news for longer.
 func (m *Model) compareUse(a, b Key) int {
 	rank := func(key Key) (rank int, news int64) {
 		_, r := m.Revision(key)
 		if r == nil {
 			return 0, 0
 		}
-		if rank = 1; !r.Closed {
-			rank += 2
+		if r.Closed {
+			return 1, r.News
 		}
-		if !CanLiveOnce(key.Revision) {
-			rank++
-		}
-		return rank, r.News
+		return 2, r.News
 	}
 	rankA, newsA := rank(a)
 	rankB, newsB := rank(b)
@@ -146,12 +142,6 @@ func Lasts(kind string) bool {
 		return true
 	}
 	return false
-}
-
-// CanLiveOnce reports whether the revision is an object that can be made for a single run.
-func CanLiveOnce(revision string) bool {
-	kind, _, isObject := strings.Cut(revision, "/") // Else it is a hash.
-	return isObject && !Lasts(kind)
 }
 
 // Forget removes a revision, and its workload if it was the last one.

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -31,30 +30,17 @@ type episode struct {
 // it was active before, and another revision was activated since, or has pods. A scale-up from zero of the
 // current revision is none.
 func (w *Workload) again() (cuts []episode) {
-	for e, known := range w.begun() {
-		if known {
-			cuts = append(cuts, e)
+	previous, seen := map[string]episode{}, map[string]bool{} // by controller, and by revision
+	for _, a := range w.activations() {
+		activation := w.Activations[a.activation]
+		before := previous[activation.Controller]
+		known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
+		if known && (before.revision != a.revision || w.replaces(activation)) {
+			cuts = append(cuts, a)
 		}
+		previous[activation.Controller], seen[a.revision] = a, true
 	}
 	return cuts
-}
-
-// begun returns the activations that begin a rollout, and whether the revision was active before.
-func (w *Workload) begun() iter.Seq2[episode, bool] {
-	return func(yield func(episode, bool) bool) {
-		previous := map[string]episode{} // by controller
-		seen := map[string]bool{}
-		for _, a := range w.activations() {
-			activation := w.Activations[a.activation]
-			before := previous[activation.Controller]
-			known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
-			if begins := !known || before.revision != a.revision || w.replaces(activation); begins && !yield(a, known) {
-				return
-			}
-			previous[activation.Controller] = a
-			seen[a.revision] = true
-		}
-	}
 }
 
 // replaces reports whether another revision had pods when this one was scaled up from zero: the last known scaling of

@@ -125,20 +125,19 @@ func NamedIn(message string) (kind, name string) {
 	return strings.ToLower(match[1]), match[2]
 }
 
-// pullOf returns what a message about a pull has: the image, its size in bytes, and how long the
-// kubelet took. Values that it does not have are empty.
-func pullOf(message string) (name string, bytes int64, took time.Duration) {
+// pullOf returns what a message about a pull has: the image, and how long the kubelet took. Values that it does not
+// have are empty.
+func pullOf(message string) (name string, took time.Duration) {
 	name = between(message, `image "`, `"`)
-	bytes, _ = strconv.ParseInt(between(message, "Image size: ", " bytes"), 10, 64)
 	if before, _, ok := strings.Cut(message, " including waiting)"); ok {
 		took, _ = time.ParseDuration(before[strings.LastIndex(before, "(")+1:])
-		return name, bytes, took
+		return name, took
 	}
 	if _, rest, ok := strings.Cut(message, `" in `); ok {
 		text, _, _ := strings.Cut(rest, " ")
 		took, _ = time.ParseDuration(text)
 	}
-	return name, bytes, took
+	return name, took
 }
 
 // between returns the text between two others; empty: one of them is missing.

@@ -109,14 +109,11 @@ func (o occurrences) containers() (names []string) {
 type phase struct {
 	name, container string
 	start, end      int64
-	startInferred   bool
-	endInferred     bool
 	warnings        occurrences
 	failed          bool   // a warning did not recover
 	late            bool   // it began long after the pod had started, so it is no part of the rollout
 	missing         string // the Event that would end the phase; empty: the phase has ended
 	image           string
-	imageSize       int64
 	restarts        int64
 }
 
@@ -129,16 +126,16 @@ func schedule(all occurrences, created int64) (p phase, ok bool) {
 	}
 	p = phase{name: "schedule", start: created, warnings: unplaced}
 	if created == 0 {
-		p.start, p.startInferred = all.with(ReasonScheduled, reasonUnplaced).first(), true
+		p.start = all.with(ReasonScheduled, reasonUnplaced).first()
 	}
 	later := all.without(ReasonScheduled, reasonUnplaced)
 	switch {
 	case len(placed) > 0:
 		p.end = placed.first()
 	case len(later) > 0:
-		p.end, p.endInferred = later.first(), true
+		p.end = later.first()
 	default:
-		p.end, p.endInferred, p.missing = unplaced.last(), true, ReasonScheduled
+		p.end, p.missing = unplaced.last(), ReasonScheduled
 		p.failed = len(unplaced) > 0
 	}
 	return p.ordered(), true
@@ -169,16 +166,16 @@ func pull(own occurrences, container string) (p phase, ok bool) {
 	p = phase{name: "pull", container: container, start: pulling.first(), warnings: failures}
 	p.describe(pulling, pulled, failures)
 	if p.start == 0 {
-		p.start, p.startInferred = p.startFrom(pulled, failures), true
+		p.start = p.startFrom(pulled, failures)
 	}
 	implied := own.with(kindPresent, reasonCreated, reasonStarted)
 	switch {
 	case len(pulled) > 0:
 		p.end = pulled.first()
 	case implied.last() >= failures.last() && len(implied) > 0:
-		p.end, p.endInferred = implied.first(), true
+		p.end = implied.first()
 	default:
-		p.end, p.endInferred, p.missing = max(failures.last(), p.start), true, reasonPulled
+		p.end, p.missing = max(failures.last(), p.start), reasonPulled
 		p.failed = len(failures) > 0
 	}
 	return p.ordered(), true
@@ -189,15 +186,15 @@ func (p *phase) startFrom(pulled, failures occurrences) int64 {
 	if len(pulled) == 0 {
 		return failures.first()
 	}
-	_, _, took := pullOf(pulled[0].Message)
+	_, took := pullOf(pulled[0].Message)
 	return pulled.first() - int64(took)
 }
 
 func (p *phase) describe(messages ...occurrences) {
 	for _, some := range messages {
 		for _, e := range some {
-			name, size, _ := pullOf(e.Message)
-			p.image, p.imageSize = cmp.Or(p.image, name), max(p.imageSize, size)
+			name, _ := pullOf(e.Message)
+			p.image = cmp.Or(p.image, name)
 		}
 	}
 }
@@ -228,14 +225,13 @@ func start(own occurrences, container string) (p phase, ok bool) {
 	}
 	p = phase{name: "start", container: container, start: created.first(), end: started.first(), warnings: failures}
 	if p.end == 0 && len(again) > 0 {
-		p.end, p.endInferred = again.first(), true
+		p.end = again.first()
 	}
 	if p.start == 0 {
-		earlier := cmp.Or(own.with(reasonPulled, kindPresent).first(), failures.first(), p.end)
-		p.start, p.startInferred = earlier, true
+		p.start = cmp.Or(own.with(reasonPulled, kindPresent).first(), failures.first(), p.end)
 	}
 	if p.end == 0 {
-		p.end, p.endInferred, p.missing = max(p.start, failures.last()), true, reasonStarted
+		p.end, p.missing = max(p.start, failures.last()), reasonStarted
 		p.failed = len(failures) > 0
 	}
 	return p.ordered(), true
@@ -254,7 +250,7 @@ func restart(own occurrences, container string) (p phase, ok bool) {
 	}
 	// Within a second, the end comes after the start: a back-off takes longer.
 	if p.end = started.last(); p.end <= again.last() {
-		p.end, p.endInferred, p.missing, p.failed = again.last(), true, reasonStarted, true
+		p.end, p.missing, p.failed = again.last(), reasonStarted, true
 	}
 	return p.ordered(), true
 }

@@ -34,7 +34,6 @@ type view struct {
 	failing occurrences // those of others that did not recover
 	limit   int64       // what happens later is no part of its start
 	settled bool        // it is proven to be available, or its Job has ended
-	again   bool        // a container that ended has started so late that it can end again
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
 	stopped int64
 	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
@@ -88,8 +87,7 @@ func (v *view) judge(x *run, o Options) {
 		if p := &v.phases[i]; p.name == "restart" {
 			soon := p.end + int64(o.Idle/2)
 			p.late = p.start > v.limit
-			v.again = v.again || !p.late && p.missing == "" && o.Now.UnixNano() < soon && p.end < v.startedAt()+2*int64(o.Idle)
-			p.fail(v.again || p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(soon))
+			p.fail(p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(soon))
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
@@ -243,7 +241,7 @@ func (v *view) isStart(p *phase) bool {
 // stopOf returns the end of a pod: from the deletion, or the first Killing, to the last Killing. No
 // Event says that the pod is gone.
 func stopOf(all, killed occurrences, deleted int64) *phase {
-	p := phase{name: "stop", start: killed.first(), end: killed.last(), endInferred: true}
+	p := phase{name: "stop", start: killed.first(), end: killed.last()}
 	if deleted != 0 && p.start-deleted <= int64(StopWindow) {
 		p.start = min(deleted, p.start)
 	}
@@ -302,7 +300,7 @@ func (p *phase) failure() string {
 	if !p.failed {
 		return ""
 	}
-	causes := p.warnings.which(hasCause)
+	causes := p.warnings.which(func(e *occurrence) bool { return HasCause(e.Message) })
 	if len(causes) == 0 {
 		causes = p.warnings
 	}
@@ -311,9 +309,9 @@ func (p *phase) failure() string {
 	}).Message
 }
 
-// hasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
-func hasCause(e *occurrence) bool {
-	reason, isError := strings.CutPrefix(e.Message, "Error: ")
+// HasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
+func HasCause(message string) bool {
+	reason, isError := strings.CutPrefix(message, "Error: ")
 	isWord := isError && !strings.Contains(reason, " ")
-	return !strings.HasPrefix(e.Message, "Back-off") && !isWord
+	return !strings.HasPrefix(message, "Back-off") && !isWord
 }

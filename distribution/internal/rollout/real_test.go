@@ -58,3 +58,6 @@ func summariesOf(name string, m *rollout.Model) (lines []string) {
 	slices.Sort(lines)
 	return lines
 }
+
+// nameOf returns the name in a revision.
+func nameOf(revision string) string { return revision[strings.LastIndex(revision, "/")+1:] }

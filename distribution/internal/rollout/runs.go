@@ -20,19 +20,18 @@ type run struct {
 	initial  []*view // without those that a later scale-up made
 	created  int     // pods that were created in the rollout
 	planned  int     // pods that it wants
+	lowered  int     // pods that the owner scaled it down to afterwards; 0: it did not
 	scaled   int     // pods that the owner scaled it up to; 0: not known
 	first    int     // pods of the first scale-up
-	lowered  int     // pods that the owner scaled it down to afterwards; 0: it did not
 	before   int     // pods that it had before the first scale-up that is known
 	left     int     // pods of former revisions that are left
 	leftOf   string
 	proof    int64 // when a former revision was last scaled down: the controller does this when new pods are available
 	events   occurrences
-	last     int64       // the last time of an Event or a scaling
-	late     occurrences // warnings that are no part of the rollout, such as those of a later scale-up
-	begins   bool        // the first record is one that begins a rollout
-	hasOwn   bool        // an Event above the pods shows that the rollout exists
-	replaced string      // the revision that it replaces; empty: not known, or none
+	last     int64  // the last time of an Event or a scaling
+	begins   bool   // the first record is one that begins a rollout
+	hasOwn   bool   // an Event above the pods shows that the rollout exists
+	replaced string // the revision that it replaces; empty: not known, or none
 	// now and idle are those of the Options.
 	now, idle int64
 }
@@ -76,15 +75,12 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	}
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, step := range steps {
-		w.addStep(x, step, until)
+		x.addStep(step, until)
 	}
 	for _, event := range inOrder(r.Events) {
-		switch {
-		case event.First < until && event.Last >= e.start, IsJob(e.revision):
-			// A Job is not over when its pods have started: it can fail hours later.
+		// A Job is not over when its pods have started: it can fail hours later.
+		if event.First < until && event.Last >= e.start || IsJob(e.revision) {
 			x.addEvent(event, next)
-		case event.Warning && event.First >= until && event.First < next:
-			x.late = append(x.late, event)
 		}
 	}
 	x.planned = w.plan(x, until)
@@ -205,36 +201,19 @@ func (x *run) addEvent(e *occurrence, next int64) {
 	x.begins = x.begins || e.Reason == ReasonCreatedPod
 }
 
-// addStep adds a scaling of the revision. A scale-down for the sake of another revision does not change what was planned.
-func (w *Workload) addStep(x *run, s Step, until int64) {
+// addStep adds a scaling of the revision.
+func (x *run) addStep(s Step, until int64) {
 	switch {
-	case !s.Up && s.To > 0 && s.At < x.until && !w.replacesPods(x.revision, s.At):
+	case !s.Up && s.To > 0 && s.At < x.until-int64(StopWindow): // Else for the sake of the next rollout.
 		x.lowered = s.To
 	case s.Up && s.At <= until:
 		if x.scaled == 0 || s.From < x.before {
 			x.before = s.From
 		}
-		x.first = cmp.Or(x.first, s.To-s.From)
-		x.scaled, x.lowered = max(x.scaled, s.To), 0
+		x.first, x.scaled, x.lowered = cmp.Or(x.first, s.To-s.From), max(x.scaled, s.To), 0
 		x.hasOwn, x.last = true, max(x.last, s.At)
 		x.begins = x.begins || s.From == 0
 	}
-}
-
-// replacesPods reports whether another revision was scaled up around a time: then it gets the place of pods that the
-// owner deletes.
-func (w *Workload) replacesPods(revision string, at int64) bool {
-	for name, r := range w.Revisions {
-		if name == revision || !w.siblings(name, revision) {
-			continue
-		}
-		for s := range r.Steps {
-			if s.Up && max(s.At-at, at-s.At) <= int64(StopWindow) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func countBetween(names map[string][]int64, from, until int64) (count int) {
@@ -417,10 +396,10 @@ func (x *run) missing() (all []string) {
 		}
 	}
 	if seen := x.count(func(*view) bool { return true }); seen < x.planned {
-		all = append(all, plural(x.planned-seen, "pod")+" without a record")
+		all = append(all, Plural(x.planned-seen, "pod")+" without a record")
 	}
 	if x.left > 0 {
-		all = append(all, plural(x.left, "pod")+" of "+x.leftOf+" left")
+		all = append(all, Plural(x.left, "pod")+" of "+x.leftOf+" left")
 	}
 	switch {
 	case x.planned == 0:
@@ -431,7 +410,8 @@ func (x *run) missing() (all []string) {
 	return all
 }
 
-func plural(count int, noun string) string {
+// Plural returns a number of things.
+func Plural(count int, noun string) string {
 	if count == 1 {
 		return "1 " + noun
 	}
@@ -478,8 +458,6 @@ func (v *view) wait(o Options) time.Duration {
 		return o.Settle
 	case v.isHealthy() && !v.hasRestarted(): // A container that ended once can end again.
 		return max(o.Settle, min(StopWindow, o.Idle))
-	case v.again:
-		return o.Idle + o.Idle/2
 	}
 	return o.Idle
 }

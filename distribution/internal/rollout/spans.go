@@ -96,7 +96,7 @@ func (w *Workload) rollout(x *run, o Options) Span {
 			"k8s.rollout.pods.started": min(planned, int64(x.count((*view).hasStarted))),
 			"k8s.rollout.pods.failed":  min(planned, int64(x.count((*view).hasFailed))),
 		},
-		Warnings: warningsOf(slices.Concat(x.events.warnings(), x.late)),
+		Warnings: warningsOf(x.events.warnings()),
 	}
 	if len(x.initial) > 0 && summary.Outcome == Complete {
 		s.End = x.end
@@ -118,25 +118,10 @@ func (w *Workload) rollout(x *run, o Options) Span {
 	if images := summary.imageChanges(); len(images) > 0 {
 		s.Attributes["k8s.rollout.images"] = images
 	}
-	s.infer(!x.begins, summary.Outcome != Complete)
 	if missing := x.missing(); len(missing) > 0 && summary.Outcome != Complete {
 		s.Attributes["k8s.rollout.missing"] = missing
 	}
 	return s
-}
-
-// infer notes which ends of the span are not from a record of their own.
-func (s *Span) infer(start, end bool) {
-	var inferred []string
-	if start {
-		inferred = append(inferred, "start")
-	}
-	if end {
-		inferred = append(inferred, "end")
-	}
-	if len(inferred) > 0 {
-		s.Attributes["k8s.rollout.inferred"] = inferred
-	}
 }
 
 func (w *Workload) podSpans(own episode, v *view) []Span {
@@ -149,7 +134,6 @@ func (w *Workload) podSpans(own episode, v *view) []Span {
 	if v.hasFailed() {
 		s.End = max(s.End, v.active)
 	}
-	s.infer(v.created == 0, !v.hasStarted())
 	spans := []Span{s}
 	for i := range v.phases {
 		spans = append(spans, v.phaseSpan(&s, &v.phases[i]))
@@ -172,7 +156,6 @@ func (v *view) phaseSpan(parent *Span, p *phase) Span {
 		Attributes: v.attributes(), Warnings: warningsOf(p.warnings), Error: p.failure(),
 	}
 	p.putAttributes(s.Attributes)
-	s.infer(p.startInferred, p.endInferred)
 	return s
 }
 
@@ -182,9 +165,6 @@ func (p *phase) putAttributes(attributes map[string]any) {
 	}
 	if p.image != "" {
 		attributes["container.image.name"] = p.image
-	}
-	if p.imageSize > 0 {
-		attributes["k8s.rollout.image.size"] = p.imageSize
 	}
 	if p.restarts > 0 {
 		attributes["k8s.container.restart_count"] = p.restarts
@@ -211,7 +191,6 @@ func (w *Workload) stopSpan(h history, own episode, v *view) Span {
 		Start: v.stop.start, End: v.stop.end, Attributes: v.attributes(), Warnings: warningsOf(v.stop.warnings),
 	}
 	s.Attributes["k8s.rollout.revision"] = own.revision
-	s.infer(v.stop.startInferred, v.stop.endInferred)
 	return s
 }
 

@@ -85,7 +85,7 @@ func writeChildren(out *strings.Builder, spans []rollout.Span, parent pcommon.Sp
 }
 
 func notes(s rollout.Span) (notes string) {
-	for _, name := range []string{"outcome", "revision", "reason", "images", "pods.planned", "pods.started", "pods.failed", "missing", "inferred"} {
+	for _, name := range []string{"outcome", "revision", "reason", "images", "pods.planned", "pods.started", "pods.failed", "missing"} {
 		if value, ok := s.Attributes["k8s.rollout."+name]; ok {
 			notes += fmt.Sprintf(" %s=%v", name, value)
 		}

@@ -149,7 +149,7 @@ func (r *Revision) images() map[string]string {
 	all, times := map[string]string{}, map[string]int64{}
 	for _, p := range r.Pods {
 		for _, e := range p.Events {
-			name, _, _ := pullOf(e.Message)
+			name, _ := pullOf(e.Message)
 			if name == "" || e.Container == "" || e.Last < times[e.Container] {
 				continue
 			}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// some returns a part of a story, in its order: a connector that starts late, kubelets that drop
+// Events, and lookups that fail hide any of its records.
+func (s story) some(random *rand.Rand) (chosen story) {
+	share := random.Float64()
+	for _, logs := range s[random.IntN(len(s)):] {
+		if random.Float64() < share {
+			chosen = append(chosen, logs)
+		}
+	}
+	return chosen
+}
+
+// TestEachPodHasATrace: whatever records are missing, each pod that the model knows has a span, and
+// each trace with the start of a pod has the span of its rollout. No span ends before it starts.
+func TestEachPodHasATrace(t *testing.T) {
+	t.Parallel()
+	for name, s := range allStories(t) {
+		for seed := range uint64(100) {
+			m := modelOf(s.records.some(rand.New(rand.NewPCG(seed, 0))))
+			spans := spansOf(m, late)
+			roots, pods := map[pcommon.TraceID]bool{}, map[any]bool{}
+			for _, span := range spans {
+				roots[span.Trace] = roots[span.Trace] || span.Parent.IsEmpty()
+				pods[span.Attributes["k8s.pod.uid"]] = true
+				assert.LessOrEqual(t, span.Start, span.End, "%s, seed %d: %s", name, seed, span.Name)
+			}
+			for _, span := range spans {
+				isStop := strings.HasPrefix(span.Name, "stop ")
+				assert.True(t, isStop || roots[span.Trace], "%s, seed %d: %s has no rollout:\n%s", name, seed, span.Name, tree(spans))
+			}
+			for _, w := range m.Workloads {
+				for _, r := range w.Revisions {
+					for uid := range r.Pods {
+						require.True(t, pods[uid], "%s, seed %d: %s has no span:\n%s", name, seed, uid, tree(spans))
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestWrongClocks: the records of kubelets are hours away from those of the control plane. No span ends before it starts.
+func TestWrongClocks(t *testing.T) {
+	t.Parallel()
+	for name, s := range allStories(t) {
+		for _, hours := range []int{-30, 5} {
+			var shifted story
+			for _, logs := range s.records {
+				kind, _ := logs.ResourceLogs().At(0).Resource().Attributes().Get("k8s.object.kind")
+				other := story{logs}.changed(func(_, _ pcommon.Map) {})[0]
+				if record := other.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0); kind.Str() == "Pod" {
+					record.SetTimestamp(pcommon.Timestamp(int64(record.Timestamp()) + int64(hours)*3600e9))
+				}
+				shifted = append(shifted, other)
+			}
+			for _, span := range spansOf(modelOf(shifted), s.options) {
+				assert.LessOrEqual(t, span.Start, span.End, "%s: %s", name, span.Name)
+			}
+		}
+	}
+}
+
+// TestOrderOfAttributes: which attributes the model keeps does not depend on the order of records.
+func TestOrderOfAttributes(t *testing.T) {
+	t.Parallel()
+	var s story
+	for i := range 90 {
+		s = append(s, read(t, "a first rollout")[2:3].changed(func(resource, _ pcommon.Map) { resource.PutStr(fmt.Sprint("label.", i), "x") })...)
+	}
+	reversed := slices.Clone(s)
+	slices.Reverse(reversed)
+	assert.Equal(t, bytesOf(t, modelOf(s)), bytesOf(t, modelOf(reversed)))
+}
+
+// TestEvictIsOfTheLargestNamespace: a namespace displaces only what is its own.
+func TestEvictIsOfTheLargestNamespace(t *testing.T) {
+	t.Parallel()
+	m := modelOf(read(t, "a first rollout"))
+	for i := range 1000 {
+		m.Join(modelOf(storyOf(fmt.Sprintf("0s Pod/shop-aaa-x%d starts namespace=other", i))))
+	}
+	var forgotten []string
+	m.Evict(100_000, func(key rollout.Key, _ *rollout.Revision) { forgotten = append(forgotten, key.Workload) })
+	assert.Equal(t, []string{"cluster/other/uid-shop"}, forgotten)
+	assert.Less(t, m.Size(), 100_000)
+	assert.Positive(t, m.Size())
+	for key, w := range m.Workloads {
+		for name := range w.Revisions {
+			m.Forget(rollout.Key{Workload: key, Revision: name})
+		}
+	}
+	assert.Zero(t, m.Size())
+}
+
+// TestForgottenRevision: the pods of another revision can have the same names, and still need the times at
+// which they were created. Names that no other revision uses are forgotten.
+func TestForgottenRevision(t *testing.T) {
+	t.Parallel()
+	m := modelOf(append(read(t, "a StatefulSet"), storyOf(`20m0s StatefulSet/db SuccessfulCreate: create Pod db-1 in StatefulSet db successful
+20m0s Pod/db-1<statefulset.apps/db starts uid=uid-3 hash=hash-3`)...))
+	for key, w := range m.Workloads {
+		m.Forget(rollout.Key{Workload: key, Revision: "hash-3"})
+		assert.Contains(t, w.Names.Created, "db-0")
+		assert.NotContains(t, w.Names.Created, "db-1")
+		before := w.Spans("hash-2", late)
+		m.Forget(rollout.Key{Workload: key, Revision: "hash-1"})
+		assert.Equal(t, before[1:], w.Spans("hash-2", late)[1:], "the pod and its phases")
+		m.Forget(rollout.Key{Workload: key, Revision: "hash-2"})
+		assert.Empty(t, m.Workloads)
+	}
+}
+
+// TestForgottenBetween: a rollback is one, also after the revision between is forgotten.
+func TestForgottenBetween(t *testing.T) {
+	t.Parallel()
+	m := modelOf(read(t, "a rollback is another trace"))
+	starts := func(w *rollout.Workload) (ids []string) {
+		for _, part := range w.Spans("replicaset.apps/shop-aaa", late) {
+			if !strings.HasPrefix(part.Key, "s/") {
+				ids = append(ids, fmt.Sprint(part.Key, part.Spans[0].Trace, part.Spans[0].ID))
+			}
+		}
+		return ids
+	}
+	for key, w := range m.Workloads {
+		before := starts(w)
+		m.Forget(rollout.Key{Workload: key, Revision: "replicaset.apps/shop-bbb"})
+		assert.Equal(t, before, starts(w))
+	}
+}
+
+// TestRollbackIsNews: the first record of a rollback can be an Event that is known, and that occurs again.
+func TestRollbackIsNews(t *testing.T) {
+	t.Parallel()
+	const first = "replicaset.apps/shop-aaa"
+	update := read(t, "an update")
+	m := modelOf(update)
+	for _, w := range m.Workloads {
+		w.Revisions[first].Closed = true
+	}
+	again, _ := rollout.Read(read(t, "a rollback is another trace")[len(update)])
+	for _, key := range m.Join(again) {
+		assert.Equal(t, first, key.Revision)
+	}
+	for _, w := range m.Workloads {
+		assert.False(t, w.Revisions[first].Closed)
+	}
+}
