@@ -2,7 +2,7 @@
 
 // Package chart checks what helm renders from deploy/chart: golden outputs, errors about wrong values,
 // and the Collector's configuration. A real control plane accepts all manifests of deploy/, and gives them
-// the documented permissions and no more. e2e/cluster installs them on a real node.
+// the documented permissions and no more. e2e/node installs them on a real node.
 package chart
 
 import (
