@@ -627,16 +627,16 @@ func TestForgottenRollout(t *testing.T) {
 	})
 }
 
-// TestLargeRolloutIsCut: 4,000 pods make one trace, in several requests of at most 2 MiB.
+// TestLargeRolloutIsCut: 6,000 pods make one trace, in several requests of at most 2 MiB.
 func TestLargeRolloutIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
 		at := time.Now()
-		for i := range 4_000 {
+		for i := range 6_000 {
 			p.consume(t, records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started"))
 		}
 		time.Sleep(63 * time.Second)
-		assert.Len(t, p.spans(), 1+3*4_000)
+		assert.Len(t, p.spans(), 1+3*6_000)
 		assert.Greater(t, len(p.received()), 1)
 		traces := map[pcommon.TraceID]bool{}
 		for _, request := range p.received() {
