@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // loki is one that runs in a directory.
