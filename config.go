@@ -178,6 +178,7 @@ func (c *Config) Validate() error {
 		atLeastOne("series.max", c.Series.Max),
 		above0("series.ttl", c.Series.TTL, "1h"),
 		c.validateSwitches(),
+		c.validateRetries(),
 	)
 }
 
@@ -220,10 +221,12 @@ func (c *Config) validateEventTypes() (errs error) {
 	for i, eventType := range c.EventTypes {
 		if eventType == "" {
 			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: \"\" is not an event type; name one, such as Warning, or remove it", i))
+		} else if strings.ContainsAny(eventType, `*?[`) {
+			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q is a glob, and types are names; write Normal or Warning, or leave event_types empty for all", i, eventType))
 		}
 		for _, known := range []string{corev1.EventTypeNormal, corev1.EventTypeWarning} {
-			if eventType != known && strings.EqualFold(eventType, known) {
-				errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q would match nothing, because types are case-sensitive; did you mean %s?", i, eventType, known))
+			if eventType != "" && eventType != known && strings.HasPrefix(strings.ToLower(known), strings.ToLower(eventType)) {
+				errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q would match nothing; did you mean %s?", i, eventType, known))
 			}
 		}
 	}
@@ -276,6 +279,21 @@ func (c *Config) validateIntervals() error {
 	errs := above0("collection_interval", c.CollectionInterval, "30s")
 	if c.DedupInterval != 0 {
 		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"))
+	}
+	return errs
+}
+
+// validateRetries rejects durations that were written without a unit: they would retry without a pause.
+func (c *Config) validateRetries() error {
+	if !c.RetryOnFailure.Enabled {
+		return nil
+	}
+	errs := errors.Join(
+		above0("retry_on_failure.initial_interval", c.RetryOnFailure.InitialInterval, "1s"),
+		above0("retry_on_failure.max_interval", c.RetryOnFailure.MaxInterval, "30s"),
+	)
+	if c.RetryOnFailure.MaxElapsedTime != 0 {
+		errs = errors.Join(errs, above0("retry_on_failure.max_elapsed_time", c.RetryOnFailure.MaxElapsedTime, "5m, or 0s to retry forever"))
 	}
 	return errs
 }

@@ -54,5 +54,5 @@
 // plans seldom have. swarm.go leaves features out.
 //
 //	make simulate SEEDS=10000    random environments
-//	make simulate SEED=42        one of them twice, and its story: who did what when
+//	make simulate SEED=43        one of them twice, and its story: who did what when
 package simulation

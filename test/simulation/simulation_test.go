@@ -216,6 +216,9 @@ func explain(t *testing.T, broken *Outcome) {
 
 // replay runs a plan twice, and prints its story.
 func replay(t *testing.T, plan Plan) {
+	if plan.Mode == rejectedMode {
+		t.Fatalf("seed %d is left out: the receiver rejects storage together with an elector; take another seed", plan.Seed)
+	}
 	outcome := run(t, job{Plan: plan, Tells: true})
 	outcome.Print(os.Stdout)
 	if len(outcome.Violations) > 0 {

@@ -50,9 +50,24 @@ values.schema.json.
 {{- end -}}
 {{- end -}}
 {{- with .Values.page -}}
-{{- if and .hosts (not (and .enabled .htpasswdSecret)) -}}
-{{- fail "page.hosts publishes the page, which shows all events: set page.enabled=true, and page.htpasswdSecret to the name of a Secret with the key htpasswd" -}}
+{{- if and .hosts (not .enabled) -}}
+{{- fail "page.hosts is set without the page: set page.enabled=true" -}}
 {{- end -}}
+{{- if and .hosts (not .htpasswdSecret) -}}
+{{- fail "page.hosts publishes the page, which shows all events: set page.htpasswdSecret to the name of a Secret with the key htpasswd" -}}
+{{- end -}}
+{{- if and .htpasswdSecret (not .hosts) -}}
+{{- fail "page.htpasswdSecret has no effect without page.hosts, because the page is on the loopback interface: set page.hosts, or remove it" -}}
+{{- end -}}
+{{- if and .hosts $several -}}
+{{- fail "page.hosts publishes the page of one pod, and with several replicas this may be a standby: set replicas=1" -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.rollouts.endpoint (not .Values.rollouts.enabled) -}}
+{{- fail "rollouts.endpoint is set, but there are no traces: set rollouts.enabled=true, or remove it" -}}
+{{- end -}}
+{{- if and (eq .Values.otlp.protocol "http") (regexMatch "/v1/(logs|metrics|traces)/?$" .Values.otlp.endpoint) -}}
+{{- fail (printf "otlp.endpoint=%s: the exporter appends /v1/logs and /v1/metrics itself: remove the end of the path" .Values.otlp.endpoint) -}}
 {{- end -}}
 {{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled -}}
 {{- fail "podMonitor.enabled and serviceMonitor.enabled would scrape each pod twice: enable one of them" -}}

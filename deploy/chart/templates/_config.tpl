@@ -188,7 +188,7 @@ service:
       exporters: {{ toJson . }}
     {{- end }}
   telemetry:
-    logs: {encoding: json}
+    logs: {encoding: json, disable_stacktrace: true}
     # The Collector's own metrics.
     metrics:
       readers:
