@@ -82,7 +82,7 @@ endif
 run_suites = +@$(MAKE) -k -Oline $(addprefix suite-,$(1))
 # $(call e2e,DIRECTORY) tests packages of e2e with the control plane in DIRECTORY. The tests mostly wait,
 # so more packages run at a time than there are processors.
-e2e = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/$(1)" $(TEST) -count=1 -p 3
+e2e = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/$(1)" $(TEST) -count=1 -p 3 -timeout 30m
 # The packages of e2e that need only the Collector and the control plane. make test-all runs the others.
 RECEIVER_SUITES := ./receiver ./faults ./simulation ./internal/...
 

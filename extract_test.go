@@ -312,3 +312,26 @@ func TestTagsInAnotherOrderAreTheSameSeries(t *testing.T) {
 		}
 	})
 }
+
+func TestKubeAPIQPSLimitsLookups(t *testing.T) {
+	for config, want := range map[string]string{"kube_api_qps: -1": "complete", "{kube_api_qps: 0.001, kube_api_burst: 1}": "timeout"} {
+		harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+			p := harness.Launch(t, api, harness.Options{Config: config})
+			harness.Settle()
+			for _, name := range []string{"first", "second"} {
+				api.Objects.Put(apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: name, UID: name})
+				ev := harness.Event(name, 1)
+				ev.InvolvedObject.Name, ev.InvolvedObject.UID = name, types.UID(name)
+				api.Put(ev)
+				harness.Settle()
+			}
+			p.AwaitRecords(t, "first+1", "second+1")
+			resolutions := []string{}
+			p.Logs.EachRecord(func(_ map[string]any, record plog.LogRecord) {
+				resolution, _ := record.Attributes().Get("k8s.owner.resolution")
+				resolutions = append(resolutions, resolution.Str())
+			})
+			assert.Equal(t, []string{"complete", want}, resolutions, config)
+		})
+	}
+}

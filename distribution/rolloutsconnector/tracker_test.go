@@ -317,20 +317,22 @@ func TestWithoutStorageTheRestIsDeliveredAtTheEnd(t *testing.T) {
 
 // TestMissingAttributesAreReportedOnce: the receiver's configuration disables an attribute.
 func TestMissingAttributesAreReportedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		logger, logged := observer.New(zap.WarnLevel)
-		p := startWith(t, nil, nil, zap.New(logger))
-		for range 2 {
-			logs := records("shop-a-1", time.Now(), "Scheduled")
-			logs.ResourceLogs().At(0).Resource().Attributes().Remove("k8s.owner.chain")
-			p.consume(t, logs)
-		}
-		time.Sleep(time.Hour)
-		assert.Empty(t, p.spans())
-		require.Len(t, logged.All(), 1)
-		assert.Equal(t, []any{"k8s.owner.chain"}, logged.All()[0].ContextMap()["attributes"])
-		p.stop(t)
-	})
+	for _, attribute := range []string{"k8s.owner.chain", "k8s.workload.uid"} {
+		synctest.Test(t, func(t *testing.T) {
+			logger, logged := observer.New(zap.WarnLevel)
+			p := startWith(t, nil, nil, zap.New(logger))
+			for range 2 {
+				logs := records("shop-a-1", time.Now(), "Scheduled")
+				logs.ResourceLogs().At(0).Resource().Attributes().Remove(attribute)
+				p.consume(t, logs)
+			}
+			time.Sleep(time.Hour)
+			assert.Empty(t, p.spans())
+			require.Len(t, logged.All(), 1)
+			assert.Equal(t, []any{attribute}, logged.All()[0].ContextMap()["attributes"])
+			p.stop(t)
+		})
+	}
 }
 
 // TestEachPartIsDeliveredOnce: a pod when it has run for a minute, the rollout with it, and late news change nothing.

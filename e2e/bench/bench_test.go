@@ -110,12 +110,12 @@ func TestRatesTableAndCharts(t *testing.T) {
 		}
 	}
 	m := measurements{direct: {v}, baseline: {v}}
-	assert.Equal(t, `| events a second | | processor time for a record | peak memory (RSS) | latency, median | latency, 99th percentile |
-|--:|---|--:|--:|--:|--:|
-| 1 | k8s_events | 1 µs | 2 MiB | 3 ms | 4 ms |
-| | kube_events | 1 µs | 2 MiB | 3 ms | 4 ms |
-| 100 | k8s_events | 100 µs | 200 MiB | 300 ms | 400 ms |
-| | kube_events | 100 µs | 200 MiB | 300 ms | 400 ms |`, ratesTable([]int{1, 100}, m))
+	assert.Equal(t, `| events a second | | processor time for a record | peak memory (RSS) | latency, median | latency, 99th percentile | bytes for a record, compressed |
+|--:|---|--:|--:|--:|--:|--:|
+| 1 | k8s_events | 1 µs | 2 MiB | 3 ms | 4 ms | 5 B |
+| | kube_events | 1 µs | 2 MiB | 3 ms | 4 ms | 5 B |
+| 100 | k8s_events | 100 µs | 200 MiB | 300 ms | 400 ms | 500 B |
+| | kube_events | 100 µs | 200 MiB | 300 ms | 400 ms | 500 B |`, ratesTable([]int{1, 100}, m))
 	charts := ratesCharts([]int{1, 100}, m)
 	require.Len(t, charts, 3)
 	drawing, err := charts[0].draw()

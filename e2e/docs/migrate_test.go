@@ -270,7 +270,7 @@ func compareStarts(t *testing.T, event *corev1.Event, theirs, ours map[string]an
 // explained is the page's section on what the snippet cannot restore.
 func explained(t *testing.T) string {
 	t.Helper()
-	_, section, found := strings.Cut(harness.Read(t, "docs", "migrate.md"), "cannot restore these values")
+	_, section, found := strings.Cut(harness.Read(t, "docs", "migrate.md"), "cannot restore the following values")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
 	return section

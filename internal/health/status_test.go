@@ -83,3 +83,13 @@ func TestALeaderThatIsDeposedReportsNoPipeline(t *testing.T) {
 		assert.False(t, p.Host.Fails(), "%v %v", st, text)
 	})
 }
+
+func TestACredentialThatIsNotAcceptedIsReportedWithItsFix(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Refuse(func(*http.Request) int { return http.StatusUnauthorized })
+		p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning"})
+		time.Sleep(time.Minute)
+		_, text := p.Host.Status()
+		assert.Contains(t, text, "renew the token or certificate")
+	})
+}

@@ -3,6 +3,8 @@
 package loop_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +84,41 @@ func TestTheLogSaysOnceThatTheWatchWorks(t *testing.T) {
 		api.Put(harness.Event("three", 1))
 		harness.Settle()
 		assert.Len(t, contexts(p, works), 1)
+	})
+}
+
+func TestTheLogOfAQuietClusterSaysThatTheWatchWorks(t *testing.T) {
+	const works = "The watch works"
+	t.Run("after a restart with storage", func(t *testing.T) {
+		harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+			api.Put(harness.Event("one", 1))
+			deleted := api.Put(harness.Event("two", 1))
+			disk := harness.NewDisk()
+			first := harness.Launch(t, api, harness.Options{Disk: disk})
+			harness.Settle()
+			api.Delete(deleted)
+			harness.Settle()
+			first.Stop()
+			second := harness.Launch(t, api, harness.Options{Disk: disk})
+			time.Sleep(5 * time.Second)
+			assert.Equal(t, []map[string]any{{"streams": int64(1), "live_events": int64(1)}}, contexts(second, works))
+		})
+	})
+	t.Run("once a missing permission is there", func(t *testing.T) {
+		harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+			api.Refuse(func(r *http.Request) int {
+				if strings.Contains(r.URL.Path, "/pay/") {
+					return http.StatusForbidden
+				}
+				return 0
+			})
+			p := harness.Launch(t, api, harness.Options{Config: "namespaces: [ns, pay]"})
+			time.Sleep(10 * time.Second)
+			assert.Empty(t, contexts(p, works))
+			api.Refuse(nil)
+			time.Sleep(2 * time.Minute)
+			assert.Len(t, contexts(p, works), 1)
+		})
 	})
 }
 

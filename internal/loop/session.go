@@ -194,15 +194,19 @@ func patiently(do func(context.Context)) {
 }
 
 // nextTurn returns when the next turn begins if no change comes before: there is something to forget,
-// or a window ends.
+// a window ends, or the log does not have it yet that the watch works.
 func (s *session) nextTurn() time.Time {
 	if s.intake.batch.forgetsMore {
 		return time.Now()
 	}
-	if end, open := s.ledger.NextEnd(); open {
+	next := time.Now().Add(time.Hour)
+	if !s.isReported {
+		next = time.Now().Add(time.Second)
+	}
+	if end, open := s.ledger.NextEnd(); open && end.Before(next) {
 		return end
 	}
-	return time.Now().Add(time.Hour)
+	return next
 }
 
 // resolve adds to each record who owns its involved object.

@@ -54,9 +54,10 @@ both: the receiver leaves labels that tell revisions apart out of the metric.
 {{- end -}}
 {{- if not $known -}}
 {{- $_ := set $extract "labels" (append $labels (dict "key" "controller-revision-hash" "from" "pod")) -}}
+{{- $_ := set .receivers.kube_events "extract" $extract -}}
 {{- end -}}
 {{- $attributes := dig "receivers" "kube_events" "resource_attributes" dict . -}}
-{{- if not (hasKey $attributes "k8s.owner.uid") -}}
+{{- if not (get $attributes "k8s.owner.uid") -}}
 {{- $_ := set $attributes "k8s.owner.uid" (dict "enabled" true) -}}
 {{- $_ := set .receivers.kube_events "resource_attributes" $attributes -}}
 {{- end -}}

@@ -32,6 +32,9 @@ func ReadNew(logs plog.Logs, known *Model) (*Model, int) {
 	for _, resource := range logs.ResourceLogs().All() {
 		s, ok := subjectOf(resource.Resource().Attributes())
 		if !ok {
+			if s.isWithoutUIDs() {
+				m.Lacks = []string{"k8s.workload.uid"}
+			}
 			continue
 		}
 		if lacks := s.missing(); len(lacks) > 0 {
@@ -88,6 +91,11 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 func (s *subject) belongsToNode() bool {
 	version := text(s.attributes, "k8s.workload.api_version")
 	return text(s.attributes, "k8s.workload.kind") == "Node" && (version == "v1" || version == "")
+}
+
+// isWithoutUIDs reports whether the workload is known by its name only.
+func (s *subject) isWithoutUIDs() bool {
+	return s.workload == "" && text(s.attributes, "k8s.workload.name") != "" && !s.belongsToNode()
 }
 
 func (s *subject) isPod() bool {
