@@ -3,6 +3,7 @@
 package loop_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,6 +85,23 @@ func TestTheLogSaysOnceThatTheWatchWorks(t *testing.T) {
 		api.Put(harness.Event("three", 1))
 		harness.Settle()
 		assert.Len(t, contexts(p, works), 1)
+	})
+}
+
+// The queue has the list of a large cluster before the loop has accounted for it.
+func TestTheWatchWorksOnceTheListIsAccountedFor(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const events = 2000
+		for i := range events {
+			api.Put(harness.Event(fmt.Sprint("e", i), 1))
+		}
+		release := make(chan struct{})
+		logs := &harness.Pipeline{Before: func() { <-release }}
+		p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Logs: logs})
+		harness.Settle()
+		close(release)
+		harness.Eventually(t, func() bool { return logs.LogRecordCount() == events })
+		assert.Equal(t, []map[string]any{{"streams": int64(1), "live_events": int64(events)}}, contexts(p, "The watch works"))
 	})
 }
 

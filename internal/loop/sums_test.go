@@ -237,6 +237,25 @@ func TestATermEndsWhileThe0IsEmitted(t *testing.T) {
 	}
 }
 
+// The next term sees at its start, in the same millisecond, what happened in between.
+func TestThePointsOfTheNextTermComeAfterTheLast(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Elector: harness.NewElector(), Interval: time.Hour})
+		p.Elect()
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		p.AwaitRecords(t, "a+3")
+		p.Depose()
+		api.Put(harness.Event("a", 5))
+		p.Elect()
+		p.AwaitRecords(t, "a+3", "a+2")
+		p.Stop()
+		points := pointsOf(p)
+		assert.Equal(t, []int64{0, 3, 0, 2}, []int64{points[0].value, points[1].value, points[2].value, points[3].value})
+		assert.True(t, points[2].at.After(points[1].at), "%v", points)
+	})
+}
+
 // "metric series in use" of the receiver's own telemetry.
 func TestTheNumberOfSeriesIsTheOneInUse(t *testing.T) {
 	gauge := func(t *testing.T, telemetry *componenttest.Telemetry) int64 {

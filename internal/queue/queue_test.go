@@ -47,8 +47,8 @@ func TestTheLoopIsWokenWhileThereAreChanges(t *testing.T) {
 	for n := range 16 {
 		require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
 		assert.Equal(t, n == 15, q.Ready(), "change %d", n)
+		assert.Equal(t, n == 0 || n == 15, signalled(q), "change %d", n)
 	}
-	assert.True(t, signalled(q))
 	assert.Len(t, q.Take(nil), 16)
 	assert.False(t, signalled(q))
 	require.NoError(t, q.Put(t.Context(), change("next")))
@@ -114,16 +114,21 @@ func TestChangesThatWaitEnterAsFarAsThereIsRoom(t *testing.T) {
 		q := New(1000)
 		large := strings.Repeat("x", maxBytes-2*overhead)
 		require.NoError(t, q.Put(t.Context(), change(large)))
+		assert.True(t, signalled(q))
+		assert.False(t, q.Ready())
 		put := make(chan error, 2)
 		for range 2 {
 			go func() { put <- q.Put(t.Context(), change(large)) }()
 		}
 		synctest.Wait()
+		assert.True(t, signalled(q), "waiting longer brings nothing more into the batch")
+		assert.True(t, q.Ready())
 		for entered := 1; entered <= 2; entered++ {
 			assert.Len(t, q.Take(nil), 1)
 			synctest.Wait()
 			assert.Len(t, put, entered)
 		}
+		assert.False(t, q.Ready(), "nothing waits for room")
 	})
 }
 
