@@ -3,11 +3,13 @@
 package resolver_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,35 +34,15 @@ type before struct {
 }
 
 func (b *before) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &recorded{header: http.Header{}}
+	w := httptest.NewRecorder()
 	if b.handle(w, r) {
-		return w.response(r), nil
+		return w.Result(), nil
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
 	return b.Objects.RoundTrip(r)
 }
-
-type recorded struct {
-	header http.Header
-	code   int
-	body   strings.Builder
-}
-
-func (r *recorded) Header() http.Header         { return r.header }
-func (r *recorded) WriteHeader(code int)        { r.code = code }
-func (r *recorded) Write(b []byte) (int, error) { return r.body.Write(b) }
-func (r *recorded) response(to *http.Request) *http.Response {
-	return &http.Response{
-		StatusCode: r.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: r.header, Body: readCloser{strings.NewReader(r.body.String())}, ContentLength: -1, Request: to,
-	}
-}
-
-type readCloser struct{ *strings.Reader }
-
-func (readCloser) Close() error { return nil }
 
 func sleep(r *http.Request, d time.Duration) {
 	if d <= 0 { // The race detector may crash if goroutines of one bubble read timers at once that are due.
@@ -247,7 +229,7 @@ func withoutRemaining(t *testing.T, response *http.Response) *http.Response {
 		}
 		b, _ = json.Marshal(all)
 	}
-	response.Body = readCloser{strings.NewReader(string(b))}
+	response.Body = io.NopCloser(bytes.NewReader(b))
 	return response
 }
 
@@ -553,7 +535,7 @@ func TestAListUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 			response, err := api.RoundTrip(r)
 			if err == nil && strings.HasSuffix(r.URL.Path, "/pods") && !r.URL.Query().Has("resourceVersion") {
 				b, _ := io.ReadAll(response.Body)
-				response.Body = readCloser{strings.NewReader(string(b))}
+				response.Body = io.NopCloser(bytes.NewReader(b))
 				<-release
 			}
 			return response, err
@@ -687,7 +669,7 @@ func TestACallerThatLeavesAListLeavesTheRequestToOthers(t *testing.T) {
 			response, err := api.RoundTrip(r)
 			if err == nil && strings.Contains(r.URL.Path, "/things") {
 				b, _ := io.ReadAll(response.Body)
-				response.Body = readCloser{strings.NewReader(string(b))}
+				response.Body = io.NopCloser(bytes.NewReader(b))
 				sleep(r, 300*time.Millisecond)
 			}
 			return response, err
@@ -766,7 +748,7 @@ func TestEmptyPagesAreNotReadForEver(t *testing.T) {
 			}
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusOK)
-			_, _ = fmt.Fprintf(w.(io.Writer), `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"%d"},"items":[]}`, lists.Add(1))
+			_, _ = fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"%d"},"items":[]}`, lists.Add(1))
 			return true
 		}}, resolver.Config{})
 		requireComplete(t, r.Resolve(t.Context(), pods))

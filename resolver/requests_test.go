@@ -102,10 +102,6 @@ func TestTheScopeOfAListIsChosenByItsCost(t *testing.T) {
 	}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestMetadataIsRequestedWithoutManagedFields(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "ns", 30)
@@ -113,7 +109,7 @@ func TestMetadataIsRequestedWithoutManagedFields(t *testing.T) {
 	var mu sync.Mutex
 	accepted := map[string]bool{} // media types of requests for objects, in their order
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			accepted[r.Header.Get("Accept")] = true

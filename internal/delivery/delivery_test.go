@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,7 +19,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.uber.org/multierr"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -481,69 +479,4 @@ func TestTheLogHasTheFirstRejectionAndARepetitionEveryFiveMinutes(t *testing.T) 
 			})
 		})
 	}
-}
-
-// TestRandomRejectionsLoseNothing delivers to several pipelines that reject at random. A delivery goes
-// on as long as a pipeline rejects with a retryable error, however its error is wrapped and joined with
-// those of others, and no longer.
-func TestRandomRejectionsLoseNothing(t *testing.T) {
-	for seed := range uint64(1000) {
-		synctest.Test(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 0))
-			pipelines, goesOn := 1+random.IntN(3), false
-			h := newHarness(t, everySecond(), func(_ context.Context, names []string) (err error) {
-				require.Equal(t, []string{"a", "b"}, names, "seed %d", seed)
-				goesOn = false
-				for range pipelines {
-					rejection := []error{errFull, errInvalid, nil, nil}[random.IntN(4)]
-					goesOn = goesOn || rejection == errFull //nolint:errorlint // It is not wrapped yet.
-					err = join(random, err, wrap(random, rejection))
-				}
-				return err
-			})
-			for range 4 {
-				h.seen = nil
-				h.deliver(t, "a", "b")
-				assert.False(t, goesOn, "seed %d: the delivery ended too early", seed)
-				last := h.seen[len(h.seen)-1]
-				assert.Regexp(t, "accepted 2|dropped 2", last, "seed %d", seed)
-				for _, call := range h.seen[:len(h.seen)-1] {
-					assert.Regexp(t, "rejected 2|rejecting for", call, "seed %d: the delivery ended too late", seed)
-				}
-			}
-		})
-		if t.Failed() {
-			return
-		}
-	}
-}
-
-// wrap wraps an error as components do.
-func wrap(random *rand.Rand, err error) error {
-	for range random.IntN(3) {
-		if err == nil {
-			break
-		}
-		switch random.IntN(5) {
-		case 0:
-			err = fmt.Errorf("export: %w", err)
-		case 1:
-			err = consumererror.NewDownstream(err)
-		case 2:
-			err = errors.Join(err)
-		case 3:
-			err = consumererror.NewLogs(err, logsOf("b"))
-		default:
-			err = consumererror.NewRetryableError(err)
-		}
-	}
-	return err
-}
-
-// join joins errors as fan-outs do.
-func join(random *rand.Rand, err, other error) error {
-	if random.IntN(2) == 0 {
-		return multierr.Append(err, other)
-	}
-	return errors.Join(err, other)
 }

@@ -256,14 +256,6 @@ func TestTheLastBatchHasAllThatTheQueueHas(t *testing.T) {
 	assert.Len(t, b.changes, 6)
 }
 
-func TestMeasuringAWaitAllocatesNothing(t *testing.T) {
-	settings := receivertest.NewNopSettings(metadata.Type)
-	settings.TelemetrySettings = componenttest.NewTelemetry().NewTelemetrySettings()
-	observer, err := health.New(settings)
-	require.NoError(t, err)
-	assert.Zero(t, testing.AllocsPerRun(100, func() { observer.Waited(health.Lookups, time.Millisecond) }))
-}
-
 func TestDeletedEventsAreForgottenWithoutMoreChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
