@@ -56,9 +56,8 @@ type Plan struct {
 	Mode
 	Replicas int // 1 without an elector
 
-	Configured              // of each replica's first process
-	Later      []Configured // of its second, third, … process; the last one of all that follow
-	Lease      LeaseTimes
+	Configured
+	Lease LeaseTimes
 
 	// The cluster.
 	Namespaces   int
@@ -68,7 +67,6 @@ type Plan struct {
 	Latency      time.Duration // of each request
 	OldServer    bool          // v2beta1 of aggregated discovery, as Kubernetes 1.28
 	Apps         []AppPlan
-	Crowd        int           // pods without events, in the namespace of an app
 	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
 	Producers    []ProducerPlan
 	Existing     int  // events that exist before the first start
@@ -124,7 +122,6 @@ func NewPlan(seed uint64) Plan {
 		Active:       between(r, 45*time.Second, 3*time.Minute),
 	}
 	p.varyRarely(r)
-	p.addTags()
 	p.swarm()
 	p.addApps()
 	p.addProducers()
@@ -170,7 +167,7 @@ func (p *Plan) varyRarely(r *rand.Rand) {
 var gaps = []FaultKind{
 	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut,
 	ConnectionsDie, Stalled, ListNeverEnds, BackupRestored, ClusterNew, LeaseForbidden, Killed,
-	Restarted, Paused, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
+	Restarted, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
 }
 
 // expireEvents lets events expire within the run. No fault may then keep the receiver from them for
@@ -283,7 +280,7 @@ func (p *Plan) decide() {
 // possibleFaults lists the more frequent ones more than once.
 func (p *Plan) possibleFaults() []FaultKind {
 	possible := []FaultKind{
-		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, GroupStale, APIHangs, APISlow, AnswersLost,
+		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, KindMissing, APIHangs, APISlow, AnswersLost,
 		WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut, Stalled, SlowNetwork,
 		ListNeverEnds, BackupRestored, ClusterNew, PipelineRejects, PipelineRejects,
 		PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
@@ -399,7 +396,7 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 			f.Replica = r.IntN(p.Replicas)
 		}
 	}
-	if f.is(APIDown, APIHangs, KindMissing, GroupStale, Compaction, ConnectionsCut, Stalled, ListNeverEnds,
+	if f.is(APIDown, APIHangs, KindMissing, Compaction, ConnectionsCut, Stalled, ListNeverEnds,
 		BackupRestored, ClusterNew, LeaseForbidden, StorageUnreadable) {
 		f.OneIn = 1
 	}

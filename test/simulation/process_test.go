@@ -66,7 +66,7 @@ func isExact(t *testing.T) bool {
 func (j *job) run(t *testing.T) *Outcome {
 	i := slices.IndexFunc(scenarios, func(r requirement) bool { return r.name == j.Scenario })
 	if i < 0 {
-		return Run(t, j.Plan, Scenario{})
+		return Run(t, j.Plan, nil)
 	}
 	return Run(t, j.Plan, scenarios[i].scenario)
 }
