@@ -51,7 +51,7 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 		e.server.Compact()
 	case BackupRestored:
 		e.addRestore(restore{
-			version: backup.Version(), events: backup.Events(),
+			version: backup.Version(), reached: e.server.Version(), events: backup.Events(),
 		})
 		e.server.Restore(backup)
 		e.onConnections(f, (*process).cut)
@@ -62,7 +62,7 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 		e.server.RemoveKind(rollout)
 	case ClusterNew: // A process notices at its start that another cluster answers.
 		ran := e.killAll()
-		e.addRestore(restore{isNew: true})
+		e.addRestore(restore{isNew: true, reached: e.server.Version()})
 		e.server.Replace(newClusterUID)
 		for _, r := range ran {
 			r.start()

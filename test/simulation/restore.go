@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ type restore struct {
 	at      time.Time
 	isNew   bool            // another cluster
 	version int64           // of the backup: what was written later is lost
+	reached int64           // the version of the newest write before
 	events  []*corev1.Event // in the backup
 
 	listed map[string]time.Time // the first complete list since, by stream
@@ -155,6 +157,9 @@ func (o *observer) restore(r *restore, epoch int) {
 		at: r.at, until: o.env.noticed(r), isFirst: isFirst || r.isNew,
 		events: map[types.NamespacedName]*corev1.Event{},
 	}
+	if o.least && !isFirst {
+		o.pending.reached = r.reached
+	}
 	for _, ev := range r.events {
 		if o.env.plan.wants(ev) {
 			o.pending.events[nameOf(ev)] = ev
@@ -168,6 +173,7 @@ func (o *observer) restore(r *restore, epoch int) {
 // list is what a list after a restore will show.
 type list struct {
 	at, until time.Time // it may come between the two
+	reached   int64     // up to this version, the receiver may not see what is new; 0: it sees all
 	isFirst   bool      // start_at decides what it is
 	events    map[types.NamespacedName]*corev1.Event
 }
@@ -195,10 +201,10 @@ func (o *observer) finishList() {
 		}
 	}
 	for name, ev := range l.events {
-		if known := o.memory[name]; known != nil && o.least && !l.isFirst {
-			// The versions may have passed what the receiver knew when it looks: then nothing shows the
-			// restore, and the count before it stays the baseline.
-			o.memory[name] = known.with(ev)
+		if version, _ := strconv.ParseInt(ev.ResourceVersion, 10, 64); version <= l.reached {
+			// The versions may have passed what the receiver knew when it looks. Then nothing shows the
+			// restore, and the receiver watches from there.
+			o.memory[name] = o.memory[name].with(ev)
 			continue
 		}
 		n := o.memory[name].newIn(ev)
