@@ -69,7 +69,7 @@ func (e *environment) checkRequests() {
 // leader reads and writes it every two seconds. Only replicas without storage need it.
 func (e *environment) mostPositions() int {
 	switch {
-	case !e.plan.alone():
+	case !e.plan.Elector:
 		return 0
 	case slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.reachesPosition() }):
 		return 120 // What failed is repeated.

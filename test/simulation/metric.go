@@ -84,7 +84,7 @@ func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *proce
 		problem = "that starts after its time"
 	case start.AsTime().Before(by.started.Truncate(time.Millisecond)):
 		problem = "that starts before the process did"
-	case e.plan.alone() && start.AsTime().Before(term):
+	case e.plan.Elector && start.AsTime().Before(term):
 		// The contract: "Sums belong to one process and one term", and "A series
 		// never starts before the term in which the process counts it."
 		problem = "that starts before the term did"

@@ -25,28 +25,11 @@ const (
 // Mode is what decides which promises the contract makes.
 type Mode struct{ Storage, Elector bool }
 
-func (m Mode) String() string {
-	switch {
-	case m.Storage:
-		return "storage"
-	case m.Elector:
-		return "elector"
-	default:
-		return "neither"
-	}
-}
-
 var (
 	neither      = Mode{}
 	storageAlone = Mode{Storage: true}
 	electorAlone = Mode{Elector: true}
 )
-
-// drawnModes are those that plans draw from. The configuration rejects the last one, so that its seeds
-// are left out: so each other seed stays the environment that it was when there was such a mode.
-var drawnModes = []Mode{neither, storageAlone, electorAlone, rejectedMode}
-
-var rejectedMode = Mode{Storage: true, Elector: true}
 
 // Plan is one environment and what happens in it. It is a function of its seed, and can be cut down
 // without changing what is left.
@@ -95,7 +78,7 @@ func NewPlan(seed uint64) Plan {
 	r := draw(seed, "plan", 0)
 	p := Plan{
 		Seed:     seed,
-		Mode:     drawnModes[r.IntN(len(drawnModes))],
+		Mode:     oneOf(r, neither, storageAlone, electorAlone, electorAlone),
 		Replicas: 1,
 		Configured: Configured{
 			Dedup:      oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second)),
@@ -291,10 +274,7 @@ func (p *Plan) possibleFaults() []FaultKind {
 			StorageAnswerLost, Killed, Killed)
 	}
 	if p.Elector {
-		possible = append(possible, LeaseForbidden)
-		if !p.Storage {
-			possible = append(possible, PositionForbidden, PositionForbidden)
-		}
+		possible = append(possible, LeaseForbidden, PositionForbidden, PositionForbidden)
 	} else if chance(draw(p.Seed, "dies", 0), 20) {
 		possible = append(possible, ConnectionsDie)
 	}
@@ -353,12 +333,9 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	p.aim(r, f)
 }
 
-// alone reports whether replicas elect their leader and share nothing.
-func (p *Plan) alone() bool { return p.Mode == electorAlone }
-
 // resources adds the resource of the leader's position, where replicas need it.
 func (p *Plan) resources(all ...string) []string {
-	if p.alone() {
+	if p.Elector {
 		return append(all, "configmaps", "configmaps")
 	}
 	return all

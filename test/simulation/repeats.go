@@ -97,7 +97,7 @@ func (a *account) isUnnoted(r *record) bool {
 // listed what another saw one by one. The contract: "occurrences from before the progress of an event
 // that also changed after it may be counted twice".
 func (a *account) isCombined(r *record) bool {
-	if !a.env.plan.alone() || r.occurrences < 2 {
+	if !a.env.plan.Elector || r.occurrences < 2 {
 		return false
 	}
 	p := r.process

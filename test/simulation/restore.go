@@ -234,5 +234,5 @@ func (e *environment) isRestoredAtStart() bool {
 // a restore may be missing or repeated".
 func (e *environment) isDecided() bool {
 	r := e.lastRestore()
-	return r == nil || !e.plan.alone()
+	return r == nil || !e.plan.Elector
 }

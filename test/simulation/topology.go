@@ -133,7 +133,7 @@ func (p *Plan) addLaggingStream() {
 // publishes its position before the list ends.
 func (p *Plan) addSlowList() {
 	r := draw(p.Seed, "slow list", 0)
-	if !p.alone() || p.Namespaces > fewNamespaces || !chance(r, 4) {
+	if !p.Elector || p.Namespaces > fewNamespaces || !chance(r, 4) {
 		return
 	}
 	at := between(r, calm, p.Active)
