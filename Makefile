@@ -98,7 +98,7 @@ suite-no-race:
 	@$(TEST) ./internal/ledger ./internal/logrecord ./resolver
 # The race detector makes the simulation ten times slower. make test-all runs a part of it with it.
 suite-simulation:
-	@($(SIMULATE) -corpus -seeds 500) && $(TEST) $$(go list ./test/... | grep -v '/test/simulation$$')
+	@($(SIMULATE) -corpus -seeds 400) && $(TEST) $$(go list ./test/... | grep -v '/test/simulation$$')
 
 OTHER_MODULES := $(filter-out . e2e,$(MODULES))
 .PHONY: test-all suite-all-e2e suite-oldest suite-race-simulation suite-more-simulation $(addprefix suite-,$(OTHER_MODULES))
@@ -111,7 +111,7 @@ suite-oldest:
 suite-race-simulation:
 	@$(RACE) -timeout 30m -run TestRandomEnvironments ./test/simulation -args -races -seeds 100
 suite-more-simulation:
-	@$(SIMULATE) -test.run TestRandomEnvironments -first 501 -seeds 750
+	@$(SIMULATE) -test.run TestRandomEnvironments -first 401 -seeds 600
 # The tests of the image look at built programs, of which Go's cache of results knows nothing.
 $(addprefix suite-,$(OTHER_MODULES)): suite-%:
 	@cd $* && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" && $(if $(filter tools,$*),$(TEST) -count=1,$(RACE)) ./...

@@ -40,7 +40,7 @@ test-versions: $(OTELCOL) $(CONTROLPLANE) $(OLDEST) $(KINE) ## Run the tests of 
 		echo "testing with build/$$version"; ( $(call e2e,build/$$version) ./receiver ) || exit 1; done
 
 .PHONY: simulate
-simulate: $(SIMULATION) ## Run the receiver in the simulated environments of SEEDS=10000 seeds (each fourth or fifth is left out), or replay SEED=n and print what happens
+simulate: $(SIMULATION) ## Run the receiver in the simulated environments of SEEDS=10000 seeds, or replay SEED=n and print what happens
 	@$(SIMULATE) -test.run TestRandomEnvironments \
 		$(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt)
 

@@ -150,6 +150,7 @@ type call struct {
 	accept       string
 	body         object
 	kind         string // of a body of the core group that is sent in protobuf; empty: in JSON
+	etag         string // of the document that the client has
 }
 
 // clone returns a call whose query and metadata can be changed for one server.
@@ -194,6 +195,9 @@ func (s *server) send(ctx context.Context, c call) *http.Response {
 		body)
 	require.NoError(s.t, err)
 	request.Header.Set("Accept", c.accept)
+	if c.etag != "" {
+		request.Header.Set("If-None-Match", c.etag)
+	}
 	request.Header.Set("Content-Type", asJSON)
 	if c.kind != "" {
 		request.Header.Set("Content-Type", protobufType)

@@ -3,13 +3,18 @@
 package apiserver
 
 import (
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubeevents/kubeeventsreceiver/test/apiserver/discovery"
 )
 
 // Kind is a kind of objects that the server serves.
@@ -53,61 +58,110 @@ var (
 	leasesResource     = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 )
 
-// discover answers with a document about what is served.
+const (
+	discoveryGroup = "apidiscovery.k8s.io"
+	discoveryKind  = "APIGroupDiscoveryList"
+)
+
+// discover answers with an aggregated document, and with an ETag. No client here asks for the documents
+// of single groups and versions.
 func (s *Server) discover(c *call) error {
-	s.mu.Lock()
-	documents := catalogue(s.kinds())
-	for i := range documents {
-		documents[i].Stale = s.stale[documents[i].Group]
-	}
-	s.mu.Unlock()
-	form := discovery.V2
+	// Kubernetes 1.27 to 1.29 serve only v2beta1. The fields are the same.
+	version := "v2"
 	if s.options.OldDiscovery {
-		form = discovery.V2Beta1
+		version = "v2beta1"
 	}
-	switch documents.Serve(c.w, c.http, form) {
-	case discovery.NotFound:
+	switch {
+	case c.path != "api" && c.path != "apis":
 		return errNoSuchPath
-	case discovery.NotAcceptable:
+	case !acceptsDiscovery(c.http, version):
 		return errNotAcceptable
-	case discovery.Unavailable:
-		return errStale
 	}
+	s.mu.Lock()
+	list := apidiscoveryv2.APIGroupDiscoveryList{Items: s.discovered(c.path == "api")}
+	s.mu.Unlock()
+	content := must(json.Marshal(list))
+	etag := strconv.Quote(fmt.Sprintf("%X", sha512.Sum512(content)))
+	header := c.w.Header()
+	header.Set("ETag", etag)
+	header.Set("Vary", "Accept")
+	header.Set("Cache-Control", "public")
+	if c.http.Header.Get("If-None-Match") == etag {
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	list.Kind, list.APIVersion = discoveryKind, discoveryGroup+"/"+version
+	c.sendJSON(http.StatusOK, fmt.Sprintf("application/json;g=%s;v=%s;as=%s", discoveryGroup, version, discoveryKind), list)
 	return nil
 }
 
-// catalogue returns the versions of the kinds, in the order of the kinds.
-func catalogue(kinds []Kind) (all discovery.Catalogue) {
-	for _, k := range kinds {
+func acceptsDiscovery(r *http.Request, version string) bool {
+	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		_, parameters, _ := mime.ParseMediaType(accepted)
+		if parameters["as"] == discoveryKind && parameters["g"] == discoveryGroup && parameters["v"] == version {
+			return true
+		}
+	}
+	return false
+}
+
+// discovered returns the core group, or all others, with what they serve. Of a stale group, the
+// resources are not known. Callers must hold the lock.
+func (s *Server) discovered(core bool) (groups []apidiscoveryv2.APIGroupDiscovery) {
+	for _, k := range s.kinds() {
+		if core != (k.Group == "") {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g apidiscoveryv2.APIGroupDiscovery) bool { return g.Name == k.Group })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: k.Group}})
+		}
 		for _, version := range k.Versions {
-			gv := schema.GroupVersion{Group: k.Group, Version: version}
-			isIt := func(known discovery.Version) bool { return known.GroupVersion == gv }
-			if !slices.ContainsFunc(all, isIt) {
-				all = append(all, discovery.Version{GroupVersion: gv, Resources: resources(kinds, gv)})
+			served := versionOf(&groups[i], version)
+			if s.stale[k.Group] {
+				served.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
+			} else {
+				served.Resources = append(served.Resources, k.discovered(version))
 			}
 		}
 	}
-	return all
+	return groups
 }
 
-// resources returns the resources of a version with their subresources.
-func resources(kinds []Kind, gv schema.GroupVersion) (all []metav1.APIResource) {
-	for _, k := range kinds {
-		if k.Group != gv.Group || !slices.Contains(k.Versions, gv.Version) {
-			continue
-		}
-		resource := metav1.APIResource{Name: k.Resource, SingularName: strings.ToLower(k.Kind),
-			Namespaced: k.Namespaced, Kind: k.Kind}
-		resource.Verbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
-		if k.Verbs != nil {
-			resource.Verbs = k.Verbs
-		}
-		all = append(all, resource)
-		if !slices.Contains([]string{"configmaps", "events", "leases"}, k.Resource) {
-			resource.Name, resource.SingularName = k.Resource+"/status", ""
-			resource.Verbs = []string{"get", "patch", "update"}
-			all = append(all, resource)
+// versionOf returns a version of the group, which may be a new one.
+func versionOf(group *apidiscoveryv2.APIGroupDiscovery, version string) *apidiscoveryv2.APIVersionDiscovery {
+	i := slices.IndexFunc(group.Versions, func(v apidiscoveryv2.APIVersionDiscovery) bool { return v.Version == version })
+	if i < 0 {
+		i = len(group.Versions)
+		group.Versions = append(group.Versions, apidiscoveryv2.APIVersionDiscovery{
+			Version: version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+		})
+	}
+	return &group.Versions[i]
+}
+
+// discovered returns what discovery reports about the kind. kube-apiserver names the group and the
+// version of a kind only for custom resources: elsewhere, both are those of the document around it.
+func (k Kind) discovered(version string) apidiscoveryv2.APIResourceDiscovery {
+	kind := &metav1.GroupVersionKind{Kind: k.Kind}
+	if strings.Contains(k.Group, ".") && !strings.HasSuffix(k.Group, ".k8s.io") {
+		kind.Group, kind.Version = k.Group, version
+	}
+	resource := apidiscoveryv2.APIResourceDiscovery{
+		Resource: k.Resource, SingularResource: strings.ToLower(k.Kind), Scope: apidiscoveryv2.ScopeCluster,
+		Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}, ResponseKind: kind,
+	}
+	if k.Namespaced {
+		resource.Scope = apidiscoveryv2.ScopeNamespace
+	}
+	if k.Verbs != nil {
+		resource.Verbs = k.Verbs
+	}
+	if !slices.Contains([]string{"configmaps", "events", "leases"}, k.Resource) {
+		resource.Subresources = []apidiscoveryv2.APISubresourceDiscovery{
+			{Subresource: "status", Verbs: []string{"get", "patch", "update"}, ResponseKind: kind},
 		}
 	}
-	return all
+	return resource
 }

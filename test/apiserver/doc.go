@@ -13,7 +13,8 @@
 //   - Objects are answered in protobuf only, whole or as metadata. A client must ask for it in the
 //     first clause of its Accept header; other clauses and qualities (q=) are not read. Errors are
 //     JSON where the client prefers metadata.
-//   - Discovery is JSON only, and has only the fields that clients need to read objects.
+//   - Discovery is JSON only and aggregated only, and has only the fields that clients need to read
+//     objects.
 //   - Writes are not validated, defaulted, admitted or given managedFields. Namespaces need not
 //     exist. Objects are deleted only in process. There is no PATCH, no generateName, and no group
 //     events.k8s.io.
@@ -25,7 +26,7 @@
 //   - A write is seen by all watches at once. etcd needs up to 100 ms for a watch from an old
 //     version, within which a compaction makes the version too old. Leases expire at once, too;
 //     etcd looks for expired ones every 500 ms.
-//   - All watch caches are behind by Options.CacheLag, or that of the connection, and read "progress" from etcd at once: an
+//   - All watch caches are behind by Options.CacheLag, and read "progress" from etcd at once: an
 //     idle kind's bookmarks and lists have the newest version. Consistent reads do not wait for
 //     the cache.
 //   - Lists at an exact version never come from the snapshots of a watch cache. The real server

@@ -31,7 +31,6 @@ type call struct {
 	mediaType, as string // the encoding and the transformation that the client prefers
 	path          string
 	answer        Answer
-	lag           time.Duration // of the watch caches
 
 	http  *http.Request
 	body  []byte
@@ -46,7 +45,6 @@ type call struct {
 // ServeHTTP serves the API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, ctx := parse(w, r), r.Context()
-	c.lag = max(c.lag, s.options.CacheLag)
 	// Until the body is read, it is not noticed that the client leaves.
 	c.body, _ = io.ReadAll(r.Body)
 	s.decide(c)
@@ -94,7 +92,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func parse(w http.ResponseWriter, r *http.Request) *call {
 	c := &call{w: w, http: r, path: strings.Trim(r.URL.Path, "/")}
 	c.Client, _ = r.Context().Value(clientKey{}).(string)
-	c.lag, _ = r.Context().Value(lagKey{}).(time.Duration)
 	// All clients ask first for what the real server answers with.
 	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
 	mediaType, parameters, _ := mime.ParseMediaType(first)

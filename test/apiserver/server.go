@@ -26,7 +26,7 @@ type Options struct {
 	// CompactAfter is the interval of compactions, each up to the version of the one before; 0
 	// means five minutes.
 	CompactAfter time.Duration
-	// CacheLag is how far the watch caches are behind, at least: see ConnContext. Events have none.
+	// CacheLag is how far the watch caches are behind. Events have none.
 	CacheLag time.Duration
 	// EventBookmarks lets watches of events have bookmarks.
 	EventBookmarks bool
@@ -153,20 +153,13 @@ func (s *Server) lock() (unlock func()) {
 	return s.mu.Unlock
 }
 
-type (
-	clientKey struct{}
-	lagKey    struct{}
-)
+type clientKey struct{}
 
 // ConnContext is for http.Server. It takes the client's name from a connection that has a method
-// ClientName. A method CacheLag returns how far the watch caches are behind at this connection:
-// several API servers of one etcd may be behind the address.
+// ClientName.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	if named, ok := conn.(interface{ ClientName() string }); ok {
 		ctx = context.WithValue(ctx, clientKey{}, named.ClientName())
-	}
-	if lags, ok := conn.(interface{ CacheLag() time.Duration }); ok {
-		ctx = context.WithValue(ctx, lagKey{}, lags.CacheLag())
 	}
 	return ctx
 }

@@ -196,12 +196,12 @@ func (s *Server) remove(t *table, keys []string) {
 	}
 }
 
-// cacheVersion is what the watch cache of the call's table has reached, at the call's server.
+// cacheVersion is what the watch cache of the call's table has reached.
 func (s *Server) cacheVersion(c *call) int64 {
 	if !c.table.cached {
 		return s.version
 	}
-	seen := time.Now().Add(-c.lag)
+	seen := time.Now().Add(-s.options.CacheLag)
 	n := sort.Search(len(s.log), func(i int) bool { return s.log[i].at.After(seen) })
 	if n == 0 {
 		return 1

@@ -109,26 +109,12 @@ func (st *stream) begin() error {
 func (st *stream) resume() error {
 	defer st.server.lock()()
 	compacted := st.server.compacted
-	if !st.table.cached {
-		return st.checkHistory(compacted)
-	}
 	log := st.table.log
-	if len(log) > cacheHolds && st.after < min(log[len(log)-cacheHolds].version-1, compacted) {
+	if !st.table.cached && st.after+1 < compacted {
 		return errWatchExpired
 	}
-	return nil
-}
-
-// checkHistory returns an error if etcd does not have all that the watch is to show. Of the
-// compacted version itself, etcd has the changes, but not the objects before them.
-func (st *stream) checkHistory(compacted int64) error {
-	if st.after+1 < compacted {
+	if st.table.cached && len(log) > cacheHolds && st.after < min(log[len(log)-cacheHolds].version-1, compacted) {
 		return errWatchExpired
-	}
-	for _, r := range after(st.table.log, st.after) {
-		if r.version == compacted && r.prev != nil && st.isAbout(r) {
-			return apierrors.NewInternalError(errors.New("etcd event received with PrevKv=nil"))
-		}
 	}
 	return nil
 }
@@ -183,7 +169,7 @@ func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-ch
 	reached := s.cacheVersion(st.call)
 	for _, r := range after(st.table.log, st.after) {
 		if r.version > reached {
-			again = time.After(time.Until(r.at.Add(st.lag)))
+			again = time.After(time.Until(r.at.Add(s.options.CacheLag)))
 			break
 		}
 		if st.isAbout(r) && st.derive(r) != "" {

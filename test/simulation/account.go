@@ -70,14 +70,14 @@ func sameTerm(a, b *record) bool {
 func (a *account) checkRecord(r *record, event string) {
 	states := a.truth.states[r.uid]
 	// With dedup_interval, a record may sum several objects of one name.
-	tooMany := r.occurrences > r.count && a.env.plan.longestDedup() == 0
+	tooMany := r.occurrences > r.count && a.env.plan.Dedup == 0
 	switch {
 	case len(states) == 0:
 		a.violate(nothingInvented, event, "got %s, which the API server never held", r.uid)
 	case r.occurrences < 1 || tooMany:
 		a.violate(nothingInvented, event, "got a record of %d new occurrences of %d",
 			r.occurrences, r.count)
-	case !r.process.configured().wants(states[0]):
+	case !a.env.plan.wants(states[0]):
 		a.violate(nothingInvented, event, "got a record that the filters exclude")
 	default:
 		if problem := a.unfaithful(r, states); problem != "" {

@@ -35,12 +35,9 @@ func (e *environment) perform(f *Fault) {
 	if f.To > f.From && f.To < forever {
 		time.Sleep(f.To - f.From)
 		e.story.note("", "over: %s", f.Kind)
-		switch f.Kind {
-		case KindMissing:
+		if f.Kind == KindMissing {
 			e.server.AddKind(rollouts)
 			e.createAgain(rollouts.Kind)
-		case GroupStale:
-			e.server.SetStale(links.Group, false)
 		}
 	}
 }
@@ -54,7 +51,7 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 		e.server.Compact()
 	case BackupRestored:
 		e.addRestore(restore{
-			version: backup.Version(), events: backup.Events(),
+			version: backup.Version(), reached: e.server.Version(), events: backup.Events(),
 		})
 		e.server.Restore(backup)
 		e.onConnections(f, (*process).cut)
@@ -63,11 +60,9 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 	case KindMissing:
 		rollout := schema.GroupResource{Group: rollouts.Group, Resource: rollouts.Resource}
 		e.server.RemoveKind(rollout)
-	case GroupStale:
-		e.server.SetStale(links.Group, true)
 	case ClusterNew: // A process notices at its start that another cluster answers.
 		ran := e.killAll()
-		e.addRestore(restore{isNew: true})
+		e.addRestore(restore{isNew: true, reached: e.server.Version()})
 		e.server.Replace(newClusterUID)
 		for _, r := range ran {
 			r.start()
@@ -99,9 +94,7 @@ func (e *environment) createAgain(kind string) {
 func (e *environment) onConnections(f *Fault, act func(*process)) {
 	for _, r := range e.replicas {
 		if p := r.running(); p != nil && f.concerns(r.index) {
-			for _, receiver := range p.receivers() {
-				act(receiver)
-			}
+			act(p)
 		}
 	}
 }
@@ -110,9 +103,7 @@ func (e *environment) onConnections(f *Fault, act func(*process)) {
 // there.
 func (p *process) killAt(f *Fault) {
 	if f.Seam != AnyTime {
-		for _, receiver := range p.receivers() {
-			receiver.arm(f)
-		}
+		p.arm(f)
 		for wait := 0; wait < 100 && !p.isDead(); wait++ {
 			time.Sleep(100 * time.Millisecond)
 		}

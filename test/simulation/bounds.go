@@ -24,7 +24,7 @@ func (p *process) checkLeads(what string) {
 }
 
 // mostPages is how many pages of lists a process has in memory, at most one for each stream.
-func (p *process) mostPages() int { return min(4, len(p.configured().streams())) }
+func (p *process) mostPages() int { return min(4, len(p.replica.env.plan.streams())) }
 
 // mostHeld is how many bytes of events a process may hold: a batch, the queue, and each page of a list
 // have at most 4 MiB each, and then there are the buffers of connections. Of a page of large events, the
@@ -34,10 +34,10 @@ func (p *process) mostHeld() int { return (7 + p.mostPages()) * 4 << 20 }
 // checkMemory checks how much the processes held.
 func (e *environment) checkMemory() {
 	for _, p := range e.allProcesses() {
-		if p.most > p.mostHeld() && e.plan.longestDedup() == 0 {
+		if p.most > p.mostHeld() && e.plan.Dedup == 0 {
 			e.violate(boundedMemory, "", "%s held %d bytes of events", p.name, p.most)
 		}
-		if p.mostEvents > p.mostHeldEvents() && e.plan.longestDedup() == 0 {
+		if p.mostEvents > p.mostHeldEvents() && e.plan.Dedup == 0 {
 			e.violate(boundedMemory, "", "%s held %d events", p.name, p.mostEvents)
 		}
 	}
@@ -47,32 +47,15 @@ func (e *environment) checkMemory() {
 // pages of lists, and what a connection's buffers have.
 func (p *process) mostHeldEvents() int { return 5500 + 2000*p.mostPages() }
 
-// lookupFaults let lookups be repeated.
-var lookupFaults = []FaultKind{
-	APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork,
-	KindMissing, GroupStale, BackupRestored, ClusterNew, Paused,
-}
-
 // checkRequests checks how many requests the processes made.
 func (e *environment) checkRequests() {
-	repeats := e.plan.has(lookupFaults...)
 	for _, p := range e.allProcesses() {
-		if n, most := p.lookups(), e.mostLookups(p); n > most && !repeats {
-			e.violate(boundedRequests, "", "%s made %d requests for owners, more than %d", p.name, n, most)
-		}
-		if most := e.mostRead(p); p.read > most && !repeats {
-			e.violate(boundedRequests, "", "%s read %d objects, more than %d", p.name, p.read, most)
-		}
 		for minute, n := range p.requests {
 			// Before a watch resumes, the receiver may ask for the store's version.
-			most := e.mostRequests() * len(p.configured().streams())
+			most := e.mostRequests() * len(e.plan.streams())
 			if n.events > most || n.versions > most {
 				e.violate(boundedRequests, "", "%s made %d requests for events, and %d for the "+
 					"store's version, in minute %d", p.name, n.events, n.versions, minute)
-			}
-			if n.documents > mostDocuments && !repeats {
-				e.violate(boundedRequests, "", "%s made %d requests for discovery in minute %d",
-					p.name, n.documents, minute)
 			}
 			if n.positions > e.mostPositions() {
 				e.violate(boundedRequests, "", "%s made %d requests for the leader's position in "+
@@ -82,59 +65,11 @@ func (e *environment) checkRequests() {
 	}
 }
 
-// mostDocuments is how many requests for discovery a process may make in a minute. Whatever
-// references name, it reads two documents, /api and /apis, ten times and then every ten seconds.
-const mostDocuments = 2 * (60/10 + 10 + 1)
-
-// mostLookups is how many requests for objects a process may make if none of them fails: three for
-// each namespace and 20, and what single objects cost that come one after the other. Each of these
-// costs a request, and another one if the watch cache does not have it yet. It costs them again
-// when its entry expires. If nobody knows the object, that is within a minute.
-func (e *environment) mostLookups(p *process) int {
-	return 3*e.plan.Namespaces + 20 + 2*e.neededObjects(p, min(e.plan.CacheTTL, time.Minute))
-}
-
-// mostRead is how many objects a process may read: a list is worth five for each one that it needs, or
-// 50 if the user limits the rate of requests, and what single reads and lists need overlaps.
-func (e *environment) mostRead(p *process) int {
-	worth := 2 * 5
-	if e.plan.QPS > 0 {
-		worth = 2 * 50
-	}
-	return worth*e.neededObjects(p, e.plan.CacheTTL) + e.plan.Crowd // How many there are shows only a list.
-}
-
-// neededObjects is how many objects a process needs, each as often as what it knows of it expires.
-func (e *environment) neededObjects(p *process, ttl time.Duration) int {
-	objects, longest := e.countObjects()
-	ended := time.Now()
-	if !p.died.IsZero() {
-		ended = p.died
-	}
-	times := 1 + int(ended.Sub(p.started)/ttl)
-	if e.plan.CacheSize < objects { // Each event may have to be resolved from scratch.
-		objects, times = longest, times+len(e.server.History())
-	}
-	return objects * times
-}
-
-// countObjects returns how many objects the lookups may need, and how many the longest chain has.
-func (e *environment) countObjects() (all, longest int) {
-	for _, a := range e.apps {
-		all += len(a.objects) + len(a.existing())
-		longest = max(longest, len(a.objects)+1)
-	}
-	if e.plan.any(func(c *Configured) bool { return len(c.TagsFrom) > 0 }) {
-		all += len(e.outside)
-	}
-	return all, longest
-}
-
 // mostPositions is how many requests for the leader's position a process may make in a minute: a
 // leader reads and writes it every two seconds. Only replicas without storage need it.
 func (e *environment) mostPositions() int {
 	switch {
-	case !e.plan.alone():
+	case !e.plan.Elector:
 		return 0
 	case slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.reachesPosition() }):
 		return 120 // What failed is repeated.

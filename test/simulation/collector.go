@@ -31,15 +31,15 @@ func (r *replica) start() {
 
 // startNext starts the replica's next process, whether or not the one before has ended.
 func (r *replica) startNext() {
-	p := r.next(nil)
+	p := r.next()
 	defer close(p.launched)
 	if err := p.launch(); err != nil {
 		r.env.violate(neverSilent, "", "%s does not start: %v", p.name, err)
 	}
 }
 
-// next makes the replica's next process: the second receiver of a Collector, or its first.
-func (r *replica) next(first *process) *process {
+// next makes the replica's next process.
+func (r *replica) next() *process {
 	r.mu.Lock()
 	r.count++
 	p := &process{
@@ -48,30 +48,12 @@ func (r *replica) next(first *process) *process {
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
 		dealtWith: map[string]settledRecord{}, launched: make(chan struct{}),
 	}
-	p.first = p
-	if first != nil {
-		p.name, p.first, p.ended, p.launched = p.name+" second", first, first.ended, first.launched
-	}
 	p.extend()
-	if r.second != nil { // Before others can find the process: a fault may end it at any moment.
-		p.second = r.second.next(p)
-	}
 	r.current = p
 	r.mu.Unlock()
 	r.env.addProcess(p)
 	p.note("starts")
-	if p.number > 1 && len(r.env.plan.Later) > 0 {
-		p.note("is configured with %+v", *p.configured())
-	}
 	return p
-}
-
-// receivers are those of the process's Collector.
-func (p *process) receivers() []*process {
-	if p.first.second == nil {
-		return []*process{p.first}
-	}
-	return []*process{p.first, p.first.second}
 }
 
 // extend gives the process its hosts, and the extensions that the plan configures.
@@ -82,10 +64,7 @@ func (p *process) extend() {
 		extensions[storageID] = p.storage
 	}
 	if plan.Elector {
-		p.elector = p.first.elector
-		if p.first == p {
-			p.elector = newElector(p, plan.Lease)
-		}
+		p.elector = newElector(p, plan.Lease)
 		extensions[electorID] = p.elector
 	}
 	p.hosts = []*host{{process: p, extensions: extensions}}
@@ -94,7 +73,7 @@ func (p *process) extend() {
 	}
 }
 
-// launch starts what the Collector starts: extensions, then each receiver in its pipelines.
+// launch starts what the Collector starts: extensions, then the receiver in its pipelines.
 func (p *process) launch() error {
 	if p.elector != nil {
 		client := &rest.Config{Host: "http://" + p.host, Dial: dialProcess, QPS: -1}
@@ -105,20 +84,16 @@ func (p *process) launch() error {
 		p.elector.SetCallBackFuncs(func(context.Context) {}, p.stopSlowly)
 		time.Sleep(p.replica.env.plan.SlowStart)
 	}
-	for _, r := range p.receivers() {
-		config, err := r.config()
-		if err != nil {
-			return err
-		}
-		if err := r.create(config); err != nil {
-			return err
-		}
+	config, err := p.config()
+	if err != nil {
+		return err
 	}
-	for _, r := range p.receivers() {
-		for i, c := range r.receiver {
-			if err := c.Start(context.Background(), r.hosts[i]); err != nil {
-				return err
-			}
+	if err := p.create(config); err != nil {
+		return err
+	}
+	for i, c := range p.receiver {
+		if err := c.Start(context.Background(), p.hosts[i]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -136,9 +111,6 @@ func (p *process) create(config component.Config) error {
 	factory := kubeeventsreceiver.NewFactory()
 	settings := receivertest.NewNopSettings(factory.Type())
 	settings.ID = component.NewID(factory.Type()) // The position of the leader is named after it.
-	if p.first != p {
-		settings.ID = component.NewIDWithName(factory.Type(), "second")
-	}
 	settings.Logger = zap.New(storyCore{p})
 	pipelines := &logsPipelines{process: p}
 	for _, e := range p.replica.env.exporters {
@@ -165,7 +137,7 @@ var (
 // config is what the user wrote, as YAML has it: the receiver's own types may change.
 func (p *process) config() (component.Config, error) {
 	env := p.replica.env
-	written := env.plan.settings(p.configured())
+	written := env.plan.settings()
 	written["auth_type"], written["context"] = "kubeConfig", p.host
 	config := kubeeventsreceiver.NewFactory().CreateDefaultConfig()
 	if err := confmap.NewFromStringMap(written).Unmarshal(config); err != nil {
@@ -175,19 +147,17 @@ func (p *process) config() (component.Config, error) {
 }
 
 // settings returns the receiver's settings, without those that differ by replica.
-func (p *Plan) settings(c *Configured) map[string]any {
+func (p *Plan) settings() map[string]any {
+	c := &p.Configured
 	set := map[string]any{
 		"start_at": "end", dedupKey: c.Dedup.String(), "collection_interval": c.Collection.String(),
 		"namespaces": c.Watched, "event_types": c.Types, "exclude_namespaces": c.ExcludeSpaces,
 		"include_reasons": c.IncludeReasons, "exclude_reasons": c.ExcludeReasons,
-		"include_kinds": c.IncludeKinds, "exclude_kinds": c.ExcludeKinds,
-		"retry_on_failure": c.Retry.settings(), "extract": p.extract(c.TagsFrom), "kube_api_qps": c.QPS, "owners": map[string]any{
+		"retry_on_failure": c.Retry.settings(), "kube_api_qps": c.QPS, "owners": map[string]any{
 			"enabled": !c.NoOwners, "max_depth": c.MaxDepth,
 			"cache_size": c.CacheSize, "cache_ttl": c.CacheTTL.String(),
 		},
-		"resource_attributes": uidsOfOwners(),
-		"series":              map[string]any{"max": c.MaxSeries, "ttl": c.SeriesTTL.String(), "initial_zero": !c.NoZero},
-		"metrics":             map[string]any{"k8s.event.occurrences": map[string]any{"attributes": c.attributes()}},
+		"series": map[string]any{"max": c.MaxSeries, "ttl": c.SeriesTTL.String(), "initial_zero": !c.NoZero},
 	}
 	if c.FromBeginning {
 		set["start_at"] = "beginning"
@@ -201,30 +171,18 @@ func (p *Plan) settings(c *Configured) map[string]any {
 	return set
 }
 
-// uidsOfOwners switches the attributes on that are off by default and that the checks of owners read.
-func uidsOfOwners() map[string]any {
-	set := map[string]any{}
-	for _, role := range []string{"owner", "replicaset", "deployment", "statefulset", "job", "cronjob"} {
-		set["k8s."+role+".uid"] = map[string]any{"enabled": true}
-	}
-	return set
-}
-
 // dedupKey is the key of the setting.
 const dedupKey = "dedup_interval"
 
 // die ends the process's Collector as kill -9 does: what it still does reaches nothing.
 func (p *process) die(how string) {
-	if p.first.dead.Swap(true) {
+	if p.dead.Swap(true) {
 		return
 	}
 	p.replica.env.story.note(p.name, "is killed %s", how)
-	for _, r := range p.receivers() {
-		r.dead.Store(true)
-		r.leave()
-	}
-	if !p.first.ending.Swap(true) {
-		go p.first.end()
+	p.leave()
+	if !p.ending.Swap(true) {
+		go p.end()
 	}
 }
 
@@ -241,13 +199,11 @@ func (p *process) leave() {
 	p.cut()
 }
 
-// end shuts down the Collector's receivers, one after the other, and then the extensions.
+// end shuts down the receiver, and then the extensions.
 func (p *process) end() {
 	defer close(p.ended)
 	<-p.launched
-	for _, r := range p.receivers() {
-		r.shutDown()
-	}
+	p.shutDown()
 	if p.elector != nil {
 		_ = p.elector.Shutdown(context.Background())
 	}
@@ -279,32 +235,25 @@ func (p *process) shutDown() {
 	if p.storage != nil && !p.storage.closed.Load() {
 		env.violate(shutsDown, "", "%s has not closed the storage", p.name)
 	}
-	paused := env.disturbed(began, time.Now(), func(f *Fault) bool { return f.Kind == Paused })
-	if took := time.Since(began); errs != nil || took > shutdownPromptly && !paused {
+	if took := time.Since(began); errs != nil || took > shutdownPromptly {
 		env.violate(shutsDown, "", "%s took %v to shut down: %v", p.name, took, errs)
 	}
 }
 
 // stop ends the process's Collector in an orderly way.
 func (p *process) stop() {
-	if p.first.ending.Swap(true) {
+	if p.ending.Swap(true) {
 		<-p.ended
 		return
 	}
-	p.awaitPause() // It gets no signal before.
-	for _, r := range p.receivers() {
-		r.ending.Store(true)
-		r.note("is shut down")
-	}
-	p.first.end()
+	p.note("is shut down")
+	p.end()
 	if p.isDead() {
 		return
 	}
-	for _, r := range p.receivers() {
-		r.note("has ended")
-		r.dead.Store(true)
-		r.leave()
-	}
+	p.note("has ended")
+	p.dead.Store(true)
+	p.leave()
 }
 
 // host is the Collector as the receiver sees it.

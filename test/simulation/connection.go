@@ -96,11 +96,9 @@ func (l *listener) Addr() net.Addr { return &net.TCPAddr{} }
 type serverEnd struct {
 	net.Conn
 	client string
-	lag    time.Duration
 }
 
-func (s serverEnd) ClientName() string      { return s.client }
-func (s serverEnd) CacheLag() time.Duration { return s.lag }
+func (s serverEnd) ClientName() string { return s.client }
 
 // dial connects the process to the API server.
 func (p *process) dial(ctx context.Context) (net.Conn, error) {
@@ -112,14 +110,9 @@ func (p *process) dial(ctx context.Context) (net.Conn, error) {
 		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	if f := env.fault(p.replica.index, Paused); f != nil {
-		if err := sleep(ctx, time.Until(env.began.Add(f.To))); err != nil {
-			return nil, err
-		}
-	}
 	near, far := apiserver.Pipe()
 	select {
-	case env.listener.accepted <- serverEnd{far, p.name, env.plan.lagOf(p.name, p.dials.next())}:
+	case env.listener.accepted <- serverEnd{far, p.name}:
 	case <-env.listener.closed:
 		_ = far.Close() // Else what sends for it would outlive the run.
 		return nil, net.ErrClosed
@@ -149,10 +142,8 @@ func (c *clientEnd) Read(b []byte) (int, error) {
 	if f := env.fault(replica, SlowNetwork); f != nil {
 		c.wait(f.Delay * time.Duration(n) / 1024)
 	}
-	for _, kind := range []FaultKind{Stalled, Paused} {
-		if f := env.fault(replica, kind); f != nil {
-			c.wait(time.Until(env.began.Add(f.To)))
-		}
+	if f := env.fault(replica, Stalled); f != nil {
+		c.wait(time.Until(env.began.Add(f.To)))
 	}
 	if c.dead.Load() {
 		<-c.closed
@@ -165,14 +156,6 @@ func (c *clientEnd) Read(b []byte) (int, error) {
 		err = errReset
 	}
 	return n, err
-}
-
-// Write waits while the process pauses.
-func (c *clientEnd) Write(b []byte) (int, error) {
-	if f := c.process.replica.env.fault(c.process.replica.index, Paused); f != nil {
-		c.wait(time.Until(c.process.replica.env.began.Add(f.To)))
-	}
-	return c.Conn.Write(b)
 }
 
 func (c *clientEnd) wait(d time.Duration) {

@@ -24,12 +24,12 @@ func (a *account) unfaithful(r *record, states []*corev1.Event) (problem string)
 	if problem = cmp.Or(problem, a.wrongCluster(r, states)); problem != "" {
 		return problem
 	}
-	if text(r.resource, "k8s.cluster.uid") == "" && !a.env.plan.has(lookupFaults...) {
+	if text(r.resource, "k8s.cluster.uid") == "" && !slices.ContainsFunc(a.env.plan.Faults, func(f Fault) bool { return f.Kind.isOfAPI() }) {
 		return "it does not name the cluster"
 	}
 	observed, created := r.observed(), states[0].CreationTimestamp.Time
 	// A window of dedup_interval may hold occurrences of an earlier object of the name.
-	tooEarly := observed.Before(created) && a.env.plan.longestDedup() == 0
+	tooEarly := observed.Before(created) && a.env.plan.Dedup == 0
 	if tooEarly || observed.After(r.at) {
 		return fmt.Sprintf("it was observed at %v, before its creation at %v or after its delivery",
 			observed, created)

@@ -11,9 +11,7 @@
 //	connection.go  connections that are cut, stall and are slow
 //	storage.go     a storage extension, shared by the replicas
 //	pipeline.go    exporters behind a fan-out, and the metrics pipeline
-//	second.go      a second receiver in each Collector, which shares the elector
-//	topology.go    one signal only, retry_on_failure, several API servers, what processors change
-//	pause.go       processes that pause
+//	topology.go    one signal only, retry_on_failure, an elector whose other users are slow
 //	elector.go     the leader elector: client-go's own election
 //	replica.go     Collector processes that are killed, restarted, and start again
 //	collector.go   how a process is configured, starts and ends
@@ -23,7 +21,7 @@
 //	act.go         the faults, as they act on all of these
 //
 // A seed decides what happens: plan.go makes a plan of it (the environment, the producers and the
-// faults of fault.go), and configuration.go what the user configured of each process. Each decision is a function of the seed,
+// faults of fault.go), and configuration.go what the user configured. Each decision is a function of the seed,
 // of who decides and of the number of its request (random.go), so that a plan can be cut down to
 // what breaks a promise. Go's scheduler, its maps and the receiver's own jitter are random
 // in go test. make simulate, make test and make generated-mutants run each seed in a process of its own, with the
@@ -42,10 +40,8 @@
 //	repeats.go     what another process may deliver again
 //	content.go     the fields of a record
 //	timing.go      records in time, and a status that reports what is late
-//	owners.go      owners, workloads and tags
-//	tags.go        tags from the Namespace, the Node and the event
+//	owners.go      owners, workloads and the default tag
 //	restore.go     what is new when the API server's versions have gone back
-//	coverage.go    what is new when a filter changes from process to process: see configuration.go
 //	metric.go      the metric, against the records
 //	bounds.go      leader, memory, requests, goroutines
 //	bytes.go       the bytes of what comes out, and how texts are cut

@@ -81,9 +81,7 @@ func (e *elector) setLeads(leads bool, call func(callback)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.leads = leads
-	for _, p := range e.process.receivers() {
-		p.leads(leads)
-	}
+	e.process.leads(leads)
 	for _, c := range e.callbacks {
 		call(c)
 	}

@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -44,11 +43,6 @@ type remembered struct {
 	// zero: something was. counted is what has counted since.
 	first   time.Time
 	counted int64
-	// isUncovered is set if no process saw the state, and before is what was seen last; nil: nothing.
-	isUncovered bool
-	before      *remembered
-	// mayBeUnknown is set if the observer may also remember nothing.
-	mayBeUnknown bool
 }
 
 const (
@@ -76,7 +70,6 @@ type observer struct {
 	counts map[types.NamespacedName]*expected
 	memory map[types.NamespacedName]*remembered
 
-	reigns  []reign
 	pending *list // after a restore; nil: it has listed
 }
 
@@ -86,9 +79,8 @@ func (e *environment) ideal(from baseline, least bool) map[types.NamespacedName]
 }
 
 func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedName]*expected {
-	o.reigns = e.reigns()
 	o.env, o.from, o.counts, o.memory = e, from, map[types.NamespacedName]*expected{}, map[types.NamespacedName]*remembered{}
-	o.begins = from(e.firstObserver().configured().streams()[0]).epoch
+	o.begins = from(e.plan.streams()[0]).epoch
 	e.mu.Lock()
 	restores := slices.Clone(e.restores)
 	e.mu.Unlock()
@@ -97,7 +89,7 @@ func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedNa
 		for ; epoch < w.Epoch; epoch++ {
 			o.restore(restores[epoch], epoch)
 		}
-		if e.plan.everWants(w.Event) {
+		if e.plan.wants(w.Event) {
 			o.see(w)
 		}
 	}
@@ -123,11 +115,6 @@ func (o *observer) see(w apiserver.Write) {
 	case w.Type == watch.Deleted && inList:
 		delete(o.memory, name)
 		delete(o.counts, name)
-	case w.Type == watch.Deleted && !o.least && !o.covers(w):
-		delete(o.memory, name)
-		if last := known.lastCovered(); last != nil { // It is remembered at most.
-			o.memory[name] = last.deletedUnseen(w.At)
-		}
 	case w.Type == watch.Deleted:
 		if known != nil {
 			known.deleted = w.At
@@ -141,11 +128,7 @@ func (o *observer) see(w apiserver.Write) {
 			known = nil
 		}
 		o.memory[name] = known.with(w.Event)
-		covers := o.covers(w)
-		if !covers {
-			o.memory[name].isUncovered, o.memory[name].before = true, known.lastCovered()
-		}
-		if covers && (!inList || o.env.plan.FromBeginning) {
+		if !inList || o.env.plan.FromBeginning {
 			o.countNew(known, w)
 		}
 	}
@@ -156,7 +139,7 @@ func (o *observer) countNew(known *remembered, w apiserver.Write) {
 	next, n := o.memory[nameOf(w.Event)], known.newIn(w.Event)
 	isNew := n > 0
 	switch {
-	case known == nil || known.mayBeUnknown:
+	case known == nil:
 		next.first = w.At
 	case !known.first.IsZero() && known.uid == w.Event.UID:
 		next.first = known.first
@@ -183,8 +166,9 @@ func (o *observer) asFirst(total int64, ev *corev1.Event) int64 {
 // mayMiss reports whether the receiver may not see what is written at a time before it sees what is
 // written later: it was down, or a fault delayed it.
 func (e *environment) mayMiss(at, next time.Time) bool {
-	_, end := e.around(at, (*Fault).delaysRecords)
-	return end.After(at.Add(promptly)) && next.Before(end)
+	seen := at.Add(promptly)
+	end := e.calmFrom(seen, lookBack)
+	return end.After(seen) && next.Before(end)
 }
 
 func (o *observer) count(name types.NamespacedName, s step) {
@@ -199,27 +183,10 @@ func (k *remembered) isForgotten(now time.Time) bool {
 	return k != nil && !k.deleted.IsZero() && now.Sub(k.deleted) > rememberDeleted
 }
 
-// lastCovered returns what is remembered of the last state that a process saw; nil: nothing.
-func (k *remembered) lastCovered() *remembered {
-	if k != nil && k.isUncovered {
-		return k.before
-	}
-	return k
-}
-
-// deletedUnseen returns what is remembered of an event that is deleted while no process covers it. If it
-// is created again, nobody knows how many of its occurrences a filter left out.
-func (k *remembered) deletedUnseen(at time.Time) *remembered {
-	return &remembered{uid: k.uid, count: k.count, deleted: cmp.Or(k.deleted, at), mayBeUnknown: true}
-}
-
 // newIn returns how many occurrences a state of an event has beyond what is remembered.
 func (k *remembered) newIn(ev *corev1.Event) int64 {
 	count := countOf(ev)
 	switch {
-	case k != nil && k.mayBeUnknown:
-		known := remembered{uid: k.uid, count: k.count}
-		return max(known.newIn(ev), (*remembered)(nil).newIn(ev))
 	case k == nil:
 		first := ev.FirstTimestamp.Time
 		if first.Unix() > 0 && ev.CreationTimestamp.Sub(first) > recreatedAfter {
@@ -259,7 +226,7 @@ func (e *environment) baselines() (required, allowed baseline) {
 		return func(namespace string) listing {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return of(p.lists[p.configured().stream(namespace)])
+			return of(p.lists[e.plan.stream(namespace)])
 		}
 	}
 	complete := func(l lists) listing { return l.complete }
@@ -293,7 +260,7 @@ func (e *environment) expectsFirst(p *process, ev *corev1.Event) bool {
 		return true
 	}
 	p.mu.Lock()
-	listing := p.lists[p.configured().stream(ev.Namespace)].complete.version == 0
+	listing := p.lists[e.plan.stream(ev.Namespace)].complete.version == 0
 	p.mu.Unlock()
 	if listing {
 		e.mu.Lock()

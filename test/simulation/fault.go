@@ -31,9 +31,6 @@ const (
 	// position. A verb limits it to one.
 	PositionForbidden FaultKind = "position permission missing"
 	KindMissing       FaultKind = "a kind is not served for a while"
-	// GroupStale lets the aggregated API server behind a group not answer: discovery names the
-	// group, and reports that nobody knows its kinds.
-	GroupStale FaultKind = "an aggregated API does not answer"
 )
 
 // The faults of storage, of pipelines and of the process.
@@ -53,8 +50,6 @@ const (
 
 	Killed    FaultKind = "process killed"
 	Restarted FaultKind = "process restarted"
-	// Paused lets nothing out of the process, and nothing into it: see addPauses.
-	Paused FaultKind = "process paused"
 )
 
 // forever is the end of a fault that outlasts the run.
@@ -79,7 +74,6 @@ type Fault struct {
 	Status    int           // of APIRefuses
 	Delay     time.Duration // of what is slow: for each call; of a backup: its age
 	Exporter  int           // whose pipeline
-	Receiver  int           // of a Collector, 1 or 2, whose pipelines; 0: of both
 	OneIn     int           // one call in n is hit; 0 and 1: each
 	Deaf      bool          // a pipeline that hangs does so after the end of the context, too
 
@@ -127,7 +121,7 @@ func (k FaultKind) isOfPipelines() bool {
 func (k FaultKind) isOfAPI() bool {
 	switch k {
 	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, ConnectionsDie,
-		Stalled, SlowNetwork, KindMissing, GroupStale, BackupRestored, ClusterNew, Paused:
+		Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew:
 		return true
 	}
 	return false
@@ -138,7 +132,7 @@ func (f *Fault) delaysRecords() bool {
 	if f.is(MetricsRejected, StorageUnwritable, StorageAnswerLost) || f.isOfPosition() && f.Verb != "" && f.Verb != "get" {
 		return false
 	}
-	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing, GroupStale)
+	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing)
 	// A process that starts reads the namespace kube-system, which identifies the cluster.
 	return !ofOneResource || slices.Contains([]string{"", "events", "namespaces", "configmaps"}, f.Resource)
 }
@@ -155,5 +149,5 @@ func (f *Fault) reachesPosition() bool {
 
 // mayLoseCheckpoints reports whether the fault may leave storage behind what was delivered.
 func (f *Fault) mayLoseCheckpoints() bool {
-	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageAnswerLost, Paused)
+	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageAnswerLost)
 }

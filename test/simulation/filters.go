@@ -5,7 +5,6 @@ package simulation
 import (
 	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -13,18 +12,12 @@ import (
 // The filters here are the only ones of the simulation. They are written once more than in the
 // receiver, from the contract, so that a mistake there is found.
 
-// everWants reports whether the filters of any process let the event through.
-func (p *Plan) everWants(ev *corev1.Event) bool {
-	return p.any(func(c *Configured) bool { return c.wants(ev) })
-}
-
 // wants reports whether the filters let the event through.
 func (c *Configured) wants(ev *corev1.Event) bool {
 	included := c.watches(ev.Namespace) &&
 		(len(c.Types) == 0 || slices.Contains(c.Types, ev.Type)) &&
-		(len(c.IncludeReasons) == 0 || matches(c.IncludeReasons, ev.Reason)) &&
-		(len(c.IncludeKinds) == 0 || slices.Contains(c.IncludeKinds, kindOf(ev)))
-	return included && !matches(c.ExcludeReasons, ev.Reason) && !slices.Contains(c.ExcludeKinds, kindOf(ev)) &&
+		(len(c.IncludeReasons) == 0 || matches(c.IncludeReasons, ev.Reason))
+	return included && !matches(c.ExcludeReasons, ev.Reason) &&
 		!matches(c.ExcludeSpaces, ev.InvolvedObject.Namespace)
 }
 
@@ -47,13 +40,6 @@ func (c *Configured) stream(namespace string) string {
 		return namespace
 	}
 	return ""
-}
-
-// kindOf returns the kind of the involved object, in kubectl's form. Without an API version, its
-// group is not known: it is then the kind of any group.
-func kindOf(ev *corev1.Event) string {
-	gk := ev.InvolvedObject.GroupVersionKind().GroupKind()
-	return strings.ToLower(gk.String())
 }
 
 func matches(globs []string, name string) bool {

@@ -23,7 +23,7 @@ func newGroups(e *environment) *groups {
 		of: map[types.NamespacedName]types.NamespacedName{}, names: map[types.NamespacedName]int{},
 		mixed: map[types.NamespacedName]bool{},
 	}
-	if e.plan.longestDedup() == 0 {
+	if e.plan.Dedup == 0 {
 		return g
 	}
 	first := map[string]types.NamespacedName{}

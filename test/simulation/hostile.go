@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
 // Oddity is a way in which the content of one producer's events is hostile. Nobody validates it:
@@ -22,7 +20,6 @@ type Oddity string
 // The oddities.
 const (
 	NoOddity      Oddity = ""
-	OddObjects    Oddity = "odd objects" // Only what the events are about is odd.
 	OddTimes      Oddity = "times of all ages"
 	InvalidUTF8   Oddity = "invalid UTF-8"
 	LongTexts     Oddity = "long texts"
@@ -30,28 +27,7 @@ const (
 	OddNames      Oddity = "odd names"
 )
 
-var oddities = []Oddity{OddObjects, OddObjects, OddTimes, InvalidUTF8, LongTexts, OddReferences, OddNames}
-
-// oddAppKinds are workloads whose objects are odd.
-var oddAppKinds = []string{
-	"without UID", "component status", "own owner", "long cycle", "long owner", manyAnnotations,
-	"invalid names",
-}
-
-// manyAnnotations are more and larger annotations than those of a pod can be. A rule takes tags from
-// them.
-const manyAnnotations = "many annotations"
-
-// The kinds of aggregated API servers, which do not validate and set no UIDs.
-var (
-	components = apiserver.Kind{
-		Versions: []string{"v1"}, Kind: "ComponentStatus", Resource: "componentstatuses", NoUIDs: true,
-	}
-	podMetrics = apiserver.Kind{
-		Group: "metrics.k8s.io", Versions: []string{"v1beta1"}, Kind: "PodMetrics", Resource: "pods",
-		Namespaced: true, NoUIDs: true,
-	}
-)
+var oddities = []Oddity{OddTimes, OddTimes, OddTimes, InvalidUTF8, LongTexts, OddReferences, OddNames}
 
 // addHostile adds workloads and producers with hostile content to one plan in five. All other
 // producers keep their promises.
@@ -61,7 +37,7 @@ func (p *Plan) addHostile() {
 		return
 	}
 	for range 1 + r.IntN(3) {
-		p.addOdd(oneOf(r, oddities...), oneOf(r, oddAppKinds...), r.IntN(min(p.Namespaces, fewNamespaces)))
+		p.addOdd(oneOf(r, oddities...), oneOf(r, appKinds...), r.IntN(min(p.Namespaces, fewNamespaces)))
 	}
 }
 
@@ -74,48 +50,6 @@ func (p *Plan) addOdd(odd Oddity, kind string, namespace int) {
 	}
 	p.Apps = append(slices.Clone(p.Apps), AppPlan{Kind: kind, Namespace: namespace, LabelAt: len(p.Apps)%4 - 1})
 	p.Producers = append(slices.Clone(p.Producers), added)
-}
-
-// ownOdd adds what owns the pods of an app of one of oddAppKinds.
-func (a *app) ownOdd() {
-	switch a.plan.Kind {
-	case "component status":
-		a.own("ComponentStatus", nil)
-	case "own owner":
-		o := a.own("Link", nil)
-		o.owners = []*object{o}
-	case "long cycle":
-		first := a.own("Link", nil)
-		last := first
-		for range 5 {
-			last = a.own("Link", last)
-		}
-		first.owners = []*object{last}
-	case "long owner":
-		o := a.own("ReplicaSet", nil)
-		o.missing, o.name = true, o.name+strings.Repeat("x", 200<<10)
-	case "invalid names":
-		o := a.own("ReplicaSet", nil)
-		o.missing, o.name, o.kind = true, o.name+"\xff\xfe", "Replica\xc3"
-	}
-}
-
-// makeOdd changes a pod of an app of one of oddAppKinds.
-func (a *app) makeOdd(pod *object) {
-	switch a.plan.Kind {
-	case "without UID":
-		is := a.newObject("PodMetrics", pod.name)
-		pod.kind, pod.apiVersion, pod.resource, pod.uid = is.kind, is.apiVersion, is.resource, is.uid
-		pod.label = a.name + strings.Repeat("\xffx", 3000)
-	case manyAnnotations:
-		pod.annotations = map[string]string{
-			"odd/large": strings.Repeat("ä", 100<<10), "odd/inv\xffd": "\xff", "odd/inv\xfed": "\xfe",
-			"odd/" + strings.Repeat("x", 4<<10): "long", "other": strings.Repeat("x", 1<<20),
-		}
-		for i := range 3000 {
-			pod.annotations[fmt.Sprint("odd/many", i)] = strings.Repeat("x", 100)
-		}
-	}
 }
 
 // odd changes an event of a producer, again each time that it is written.
@@ -132,8 +66,7 @@ func (p *producer) odd(ev *corev1.Event, i int) {
 		for _, text := range texts(ev) {
 			*text += oneOf(r, "", "\xff", "\xfe\xff", "\xc3", "\xed\xa0\x80")
 		}
-		ev.Annotations = map[string]string{styleAnnotation: "\xff\xfe", "\xff": "\xff"}
-		ev.Labels = map[string]string{appLabel: "app\xff"}
+		ev.Annotations = map[string]string{"traceparent": "\xff\xfe", "\xff": "\xff"}
 	case LongTexts:
 		all := texts(ev)
 		for range 1 + r.IntN(3) {

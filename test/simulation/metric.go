@@ -26,18 +26,14 @@ type series struct {
 
 // checkMetric checks the points of the metric, and compares the last ones with the records.
 func (e *environment) checkMetric() {
-	all, starts := map[string]*series{}, map[seriesKey]time.Time{}
+	all := map[string]*series{}
 	newest := map[string]pmetric.NumberDataPoint{}
 	for _, d := range e.metrics {
 		// At the end of a term, a new series has two points.
-		if n := d.metrics.DataPointCount(); n > 2*(e.mostSeries()+1) {
+		if n := d.metrics.DataPointCount(); n > 2*(e.plan.MaxSeries+1) {
 			e.violate(boundedMemory, "", "%s emits %d points", d.process.name, n)
 		}
 		eachPoint(d.metrics, func(p pmetric.NumberDataPoint) {
-			key, start := e.comparable(keyOfPoint(p.Attributes())), p.StartTimestamp().AsTime()
-			if starts[key].IsZero() || start.Before(starts[key]) {
-				starts[key] = start
-			}
 			identity := identityOf(p.Attributes()) + "|" + d.process.name
 			e.checkStart(newest, p, d.process, identity)
 			identity += "|" + p.StartTimestamp().String()
@@ -47,58 +43,12 @@ func (e *environment) checkMetric() {
 				all[identity] = s
 			}
 			e.checkPoint(s, p, d.process)
-			if problem := e.wrongTags(p.Attributes(), d.process.configured()); problem != "" {
-				e.violate(ownersRight, "", "%s emits a point of %v %s", d.process.name, s.key, problem)
-			}
 			s.value, s.time = p.IntValue(), p.Timestamp()
 		})
 	}
-	if e.plan.has(BackupRestored, ClusterNew) || e.plan.Signals == OnlyLogs {
-		return
+	if !e.plan.has(BackupRestored, ClusterNew) && e.plan.Signals == BothSignals {
+		e.compareSums(all)
 	}
-	e.compareSums(all)
-	e.checkStarts(starts)
-}
-
-// checkStarts checks when series start that begin once in a run. The contract: a start time "is not
-// later than the moment at which the receiver saw the first occurrence, and not earlier than the
-// preceding collection".
-func (e *environment) checkStarts(starts map[seriesKey]time.Time) {
-	if e.plan.Elector || len(e.allProcesses()) > 1 || e.plan.Signals != BothSignals || e.plan.SeriesTTL <= e.plan.Active ||
-		e.plan.any(func(c *Configured) bool { return c.MaxSeries < 100 }) {
-		return // Series begin again, or are not those of the records.
-	}
-	seen := map[seriesKey]time.Time{}
-	for _, r := range e.lastRecords() {
-		if key := e.comparable(keyOfRecord(r)); seen[key].IsZero() || r.observed().Before(seen[key]) {
-			seen[key] = r.observed()
-		}
-	}
-	for key, start := range starts {
-		first := seen[key]
-		if first.IsZero() {
-			continue
-		}
-		if start.After(first) {
-			e.violate(monotonic, "", "a series of %v starts at %v, after its first occurrence was seen at %v",
-				key, e.sinceStart(start), e.sinceStart(first))
-		}
-		for _, d := range e.metrics {
-			if d.at.Before(first) && d.at.After(start) {
-				e.violate(monotonic, "", "a series of %v starts at %v, before the collection of %v, and its first occurrence was seen at %v",
-					key, e.sinceStart(start), e.sinceStart(d.at), e.sinceStart(first))
-			}
-		}
-	}
-}
-
-// mostSeries is the highest series.max that any process has. Series of a process before, which had
-// more of them, go on.
-func (e *environment) mostSeries() (most int) {
-	for _, c := range e.plan.allConfigured() {
-		most = max(most, c.MaxSeries)
-	}
-	return most
 }
 
 // checkStart checks that a series does not start again before its newest point so far.
@@ -117,14 +67,14 @@ func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *proce
 	var problem string
 	// The contract: "Rejected metrics delay nothing (the next point carries the value)". So a 0 that is
 	// rejected is lost, also one whose emission the end of its term cuts short.
-	isFirst := s.time == 0 && !e.plan.has(MetricsRejected, MetricsHangs, Paused)
+	isFirst := s.time == 0 && !e.plan.has(MetricsRejected, MetricsHangs)
 	if p.IntValue() == 0 && s.value == 0 && p.Timestamp() == s.time && p.Timestamp() == p.StartTimestamp() {
 		return // The last process may not have known that it was accepted.
 	}
 	// A point of the last term may have the time at which the next one begins.
 	term := by.termAt(p.Timestamp().AsTime().Add(-1))
 	switch start := p.StartTimestamp(); {
-	case !e.plan.any(func(c *Configured) bool { return c.NoZero }) && isFirst && (p.IntValue() != 0 || p.Timestamp() != p.StartTimestamp()):
+	case !e.plan.NoZero && isFirst && (p.IntValue() != 0 || p.Timestamp() != p.StartTimestamp()):
 		problem = "that is the first one, and not 0 at its start time"
 	case p.IntValue() < s.value:
 		problem = fmt.Sprintf("of %d after %d", p.IntValue(), s.value)
@@ -134,7 +84,7 @@ func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *proce
 		problem = "that starts after its time"
 	case start.AsTime().Before(by.started.Truncate(time.Millisecond)):
 		problem = "that starts before the process did"
-	case e.plan.alone() && start.AsTime().Before(term):
+	case e.plan.Elector && start.AsTime().Before(term):
 		// The contract: "Sums belong to one process and one term", and "A series
 		// never starts before the term in which the process counts it."
 		problem = "that starts before the term did"
@@ -152,11 +102,8 @@ func (e *environment) compareSums(all map[string]*series) {
 	for _, p := range processes {
 		terms += len(p.allTerms())
 	}
-	switch {
-	case e.plan.Elector && (len(processes) > e.plan.Replicas || e.emitters() > 1):
+	if e.plan.Elector && (len(processes) > e.plan.Replicas || e.emitters() > 1) {
 		return // Each leader has its own sums, and a kill loses those after the last collection.
-	case e.plan.Signals == OnlyMetrics && (terms > 1 || e.plan.Storage && len(processes) > 1):
-		return // Nobody knows which process counted what.
 	}
 	last, got, want := processes[len(processes)-1], map[seriesKey]int64{}, map[seriesKey]int64{}
 	counts := func(p *process) bool { return e.plan.Elector || p == last }
@@ -175,15 +122,9 @@ func (e *environment) compareSums(all map[string]*series) {
 		}
 	}
 	// A term that another process may end loses what was counted after the last collection.
-	atLeast := func(_ seriesKey, want int64) int64 { return want }
-	if terms > 1 || e.metricsNeverEnd() {
-		atLeast = func(seriesKey, int64) int64 { return 0 }
-	}
-	if e.plan.Signals == OnlyMetrics {
-		want, atLeast = e.idealSums()
-	}
+	mayLack := terms > 1 || e.fault(everyone, MetricsHangs) != nil // Or the last points do not arrive.
 	for key := range want {
-		if got[key] > want[key] || got[key] < atLeast(key, want[key]) {
+		if got[key] > want[key] || got[key] < want[key] && !mayLack {
 			e.violate(metricIsSum, "", "%+v: the metric is %d, the records have %d",
 				key, got[key], want[key])
 		}
@@ -206,14 +147,11 @@ func (p *process) leadsAt(at time.Time) bool {
 // comparable leaves the workload out where a record sums what was counted before with other owners,
 // and everything where series overflow.
 func (e *environment) comparable(key seriesKey) seriesKey {
-	if e.plan.longestDedup() > 0 || e.plan.Signals == OnlyMetrics {
+	if e.plan.Dedup > 0 {
 		key.workloadKind, key.workload, key.manifest = "", "", ""
 	}
-	if e.plan.any(func(c *Configured) bool { return c.MaxSeries < 100 }) {
+	if e.plan.MaxSeries < 100 {
 		return seriesKey{}
-	}
-	for _, c := range e.plan.allConfigured() {
-		key = key.without(c.Without)
 	}
 	return key
 }
@@ -270,32 +208,6 @@ func identityOf(attributes pcommon.Map) string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ",")
-}
-
-// attributes are those of points that are switched on.
-func (c *Configured) attributes() []string {
-	all := []string{
-		"k8s.cluster.name", "k8s.cluster.uid", "k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind",
-		"k8s.workload.name", "k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow",
-	}
-	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(c.Without, name) })
-}
-
-// without returns the key of a series that lacks attributes.
-func (k seriesKey) without(names []string) seriesKey {
-	for _, name := range names {
-		switch name {
-		case "k8s.workload.name":
-			k.workload = ""
-		case "k8s.event.reason":
-			k.reason = ""
-		case "k8s.event.type":
-			k.eventType = ""
-		case "k8s.object.kind":
-			k.kind = ""
-		}
-	}
-	return k
 }
 
 func keyOfPoint(point pcommon.Map) seriesKey {

@@ -22,7 +22,7 @@ type knows struct {
 // checkOwners compares the owners in the records with those of the objects.
 func (t *truth) checkOwners() {
 	e, known, stale := t.env, knowledge{}, t.env.plan.CacheTTL
-	if e.plan.has(lookupFaults...) {
+	if slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.Kind.isOfAPI() }) {
 		stale = time.Hour // What cannot be refreshed is used as it was.
 	}
 	for _, r := range e.records() {
@@ -75,7 +75,7 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 	if t.env.epochAt(r.at) > 0 {
 		return true // A backup, or another cluster, may lack the objects.
 	}
-	if all, _ := t.env.countObjects(); t.env.plan.QPS > 0 && t.env.plan.CacheSize < all {
+	if t.env.plan.QPS > 0 && t.env.plan.CacheSize < 100 {
 		return true // Each event may have to be resolved from scratch, and the rate may not permit this.
 	}
 	if t.env.exceedsRate(r.at) {
@@ -107,13 +107,9 @@ func (e *environment) exceedsRate(at time.Time) bool {
 
 // failsOne reports whether the fault makes lookups of one of the objects' kinds fail.
 func (f *Fault) failsOne(chain []*object) bool {
-	isOf := func(o *object) bool {
-		if f.Kind == GroupStale {
-			return o.resource.Group == links.Group
-		}
+	return slices.ContainsFunc(chain, func(o *object) bool {
 		return o.resource.Resource == f.Resource || f.Resource == "" || f.Resource == ofDiscovery
-	}
-	return slices.ContainsFunc(chain, isOf)
+	})
 }
 
 // wrongOwners returns what in a record is not the involved object's, or "".
@@ -122,11 +118,8 @@ func wrongOwners(r *record, chain []*object, stale time.Duration) string {
 		return problem
 	}
 	resolution := r.resolution()
-	complete := resolution == "complete" || resolution == "ambiguous"
+	complete := resolution == "complete"
 	if problem := wrongWorkload(r, chain, complete); problem != "" {
-		return problem
-	}
-	if problem := wrongRoles(r, chain, complete); problem != "" {
 		return problem
 	}
 	labels := []string{""}
@@ -176,34 +169,6 @@ func wrongChain(r *record, chain []*object) string {
 	for i, name := range got.Slice().All() {
 		if i >= len(names) || names[i] != name.Str() {
 			return fmt.Sprintf("the chain is %v, not %v", got.AsString(), names)
-		}
-	}
-	return ""
-}
-
-// wrongRoles returns which attribute of the owner, the workload, or a kind of the chain is wrong,
-// or "".
-func wrongRoles(r *record, chain []*object, complete bool) string {
-	want := map[string]string{}
-	name := func(role string, o *object) {
-		want[role+".kind"], want[role+".name"], want[role+".uid"] = o.kind, o.name, string(o.uid)
-	}
-	if _, ok := r.resource.Get("k8s.owner.chain"); ok {
-		name("k8s.owner", chain[1])
-	}
-	if complete {
-		name("k8s.workload", chain[len(chain)-1])
-		for _, o := range slices.Backward(chain) {
-			// The semantic conventions name no custom kind.
-			if o.uid != "" && o.resource.Group != links.Group && o.resource.Group != rollouts.Group {
-				is := "k8s." + strings.ToLower(o.kind)
-				want[is+".name"], want[is+".uid"] = o.name, string(o.uid)
-			}
-		}
-	}
-	for name, value := range want {
-		if got := text(r.resource, name); got != attributeOf(value) {
-			return fmt.Sprintf("%s is %q, not %q", name, got, value)
 		}
 	}
 	return ""

@@ -64,7 +64,6 @@ func (b *branch) consume(ctx context.Context, began time.Time, logs plog.Logs) e
 	hit := func(kind FaultKind) *Fault {
 		return p.hit(kind, fmt.Sprint("exporter ", b.number), number, b.number)
 	}
-	p.awaitPause()
 	if f := hit(PipelineSlow); f != nil {
 		if err := sleep(ctx, f.Delay); err != nil {
 			return err
@@ -103,7 +102,7 @@ const mostHasty = 5
 // checkPause checks that what the branch rejected comes again after retry_on_failure's interval, of
 // which half is random, unless the receiver gives it up. Without a pause, time would stand still.
 func (b *branch) checkPause(ctx context.Context) {
-	c := b.process.configured()
+	c := &b.env.plan.Configured
 	usual := configretry.NewDefaultBackOffConfig()
 	pause := min(cmp.Or(c.Retry.Initial, usual.InitialInterval), cmp.Or(c.Retry.MaxInterval, usual.MaxInterval)) / 2
 	if b.rejected.IsZero() || time.Since(b.rejected) >= pause {
@@ -155,7 +154,7 @@ func (b *branch) decide(hit func(FaultKind) *Fault, began time.Time, logs plog.L
 // noteIfDropped notes records that are rejected with a retryable error if retry_on_failure may then
 // give them up: they are in the metric.
 func (b *branch) noteIfDropped(took delivery, rejected plog.Logs) {
-	if b.process.configured().Retry.givesUp() {
+	if b.env.plan.Retry.givesUp() {
 		rejected.CopyTo(took.logs)
 		b.note(took)
 	}
@@ -220,8 +219,7 @@ func (m *metricsPipeline) ConsumeMetrics(ctx context.Context, metrics pmetric.Me
 	if f != nil {
 		_ = sleep(ctx, time.Until(p.replica.env.began.Add(f.To)))
 	}
-	paused := p.awaitPause()
-	if f != nil || paused || p.isDead() || p.hit(MetricsRejected, "metrics", number, 0) != nil {
+	if f != nil || p.isDead() || p.hit(MetricsRejected, "metrics", number, 0) != nil {
 		return errors.New("the metrics pipeline is full")
 	}
 	p.checkMetrics(metrics)

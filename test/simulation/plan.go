@@ -25,28 +25,11 @@ const (
 // Mode is what decides which promises the contract makes.
 type Mode struct{ Storage, Elector bool }
 
-func (m Mode) String() string {
-	switch {
-	case m.Storage:
-		return "storage"
-	case m.Elector:
-		return "elector"
-	default:
-		return "neither"
-	}
-}
-
 var (
 	neither      = Mode{}
 	storageAlone = Mode{Storage: true}
 	electorAlone = Mode{Elector: true}
 )
-
-// drawnModes are those that plans draw from. The configuration rejects the last one, so that its seeds
-// are left out: so each other seed stays the environment that it was when there was such a mode.
-var drawnModes = []Mode{neither, storageAlone, electorAlone, rejectedMode}
-
-var rejectedMode = Mode{Storage: true, Elector: true}
 
 // Plan is one environment and what happens in it. It is a function of its seed, and can be cut down
 // without changing what is left.
@@ -56,9 +39,8 @@ type Plan struct {
 	Mode
 	Replicas int // 1 without an elector
 
-	Configured              // of each replica's first process
-	Later      []Configured // of its second, third, … process; the last one of all that follow
-	Lease      LeaseTimes
+	Configured
+	Lease LeaseTimes
 
 	// The cluster.
 	Namespaces   int
@@ -68,7 +50,6 @@ type Plan struct {
 	Latency      time.Duration // of each request
 	OldServer    bool          // v2beta1 of aggregated discovery, as Kubernetes 1.28
 	Apps         []AppPlan
-	Crowd        int           // pods without events, in the namespace of an app
 	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
 	Producers    []ProducerPlan
 	Existing     int  // events that exist before the first start
@@ -97,7 +78,7 @@ func NewPlan(seed uint64) Plan {
 	r := draw(seed, "plan", 0)
 	p := Plan{
 		Seed:     seed,
-		Mode:     drawnModes[r.IntN(len(drawnModes))],
+		Mode:     oneOf(r, neither, storageAlone, electorAlone, electorAlone),
 		Replicas: 1,
 		Configured: Configured{
 			Dedup:      oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second)),
@@ -124,7 +105,6 @@ func NewPlan(seed uint64) Plan {
 		Active:       between(r, 45*time.Second, 3*time.Minute),
 	}
 	p.varyRarely(r)
-	p.addTags()
 	p.swarm()
 	p.addApps()
 	p.addProducers()
@@ -170,7 +150,7 @@ func (p *Plan) varyRarely(r *rand.Rand) {
 var gaps = []FaultKind{
 	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut,
 	ConnectionsDie, Stalled, ListNeverEnds, BackupRestored, ClusterNew, LeaseForbidden, Killed,
-	Restarted, Paused, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
+	Restarted, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
 }
 
 // expireEvents lets events expire within the run. No fault may then keep the receiver from them for
@@ -283,7 +263,7 @@ func (p *Plan) decide() {
 // possibleFaults lists the more frequent ones more than once.
 func (p *Plan) possibleFaults() []FaultKind {
 	possible := []FaultKind{
-		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, GroupStale, APIHangs, APISlow, AnswersLost,
+		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, KindMissing, APIHangs, APISlow, AnswersLost,
 		WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut, Stalled, SlowNetwork,
 		ListNeverEnds, BackupRestored, ClusterNew, PipelineRejects, PipelineRejects,
 		PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
@@ -294,10 +274,7 @@ func (p *Plan) possibleFaults() []FaultKind {
 			StorageAnswerLost, Killed, Killed)
 	}
 	if p.Elector {
-		possible = append(possible, LeaseForbidden)
-		if !p.Storage {
-			possible = append(possible, PositionForbidden, PositionForbidden)
-		}
+		possible = append(possible, LeaseForbidden, PositionForbidden, PositionForbidden)
 	} else if chance(draw(p.Seed, "dies", 0), 20) {
 		possible = append(possible, ConnectionsDie)
 	}
@@ -356,12 +333,9 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	p.aim(r, f)
 }
 
-// alone reports whether replicas elect their leader and share nothing.
-func (p *Plan) alone() bool { return p.Mode == electorAlone }
-
 // resources adds the resource of the leader's position, where replicas need it.
 func (p *Plan) resources(all ...string) []string {
-	if p.alone() {
+	if p.Elector {
 		return append(all, "configmaps", "configmaps")
 	}
 	return all
@@ -399,7 +373,7 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 			f.Replica = r.IntN(p.Replicas)
 		}
 	}
-	if f.is(APIDown, APIHangs, KindMissing, GroupStale, Compaction, ConnectionsCut, Stalled, ListNeverEnds,
+	if f.is(APIDown, APIHangs, KindMissing, Compaction, ConnectionsCut, Stalled, ListNeverEnds,
 		BackupRestored, ClusterNew, LeaseForbidden, StorageUnreadable) {
 		f.OneIn = 1
 	}

@@ -24,14 +24,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const (
-	// timeLimit is how long a run may take. In a bubble, time stands still while something spins.
-	timeLimit = 5 * time.Minute
-	// childMemory is the memory from which on a child collects garbage, and is no longer exact.
-	childMemory = "6GiB"
-)
+// childMemory is the memory from which on a child collects garbage, and is no longer exact.
+const childMemory = "6GiB"
 
-var child = flag.Int("child", 0, "the length of the job in stdin, whose outcome is written to stdout")
+var (
+	child = flag.Int("child", 0, "the length of the job in stdin, whose outcome is written to stdout")
+	// In a bubble, time stands still while something spins.
+	timeLimit = flag.Duration("limit", 5*time.Minute, "how long a run may take")
+)
 
 // job is one run of a plan.
 type job struct {
@@ -47,7 +47,7 @@ func run(t *testing.T, j job) *Outcome {
 	if isExact(t) {
 		return j.inChild()
 	}
-	defer time.AfterFunc(timeLimit, func() { panic(fmt.Sprintf("seed %d %s", j.Plan.Seed, doesNotEnd)) }).Stop()
+	defer time.AfterFunc(*timeLimit, func() { panic(fmt.Sprintf("seed %d %s", j.Plan.Seed, doesNotEnd)) }).Stop()
 	return j.run(t)
 }
 
@@ -66,7 +66,7 @@ func isExact(t *testing.T) bool {
 func (j *job) run(t *testing.T) *Outcome {
 	i := slices.IndexFunc(scenarios, func(r requirement) bool { return r.name == j.Scenario })
 	if i < 0 {
-		return Run(t, j.Plan, Scenario{})
+		return Run(t, j.Plan, nil)
 	}
 	return Run(t, j.Plan, scenarios[i].scenario)
 }
@@ -91,7 +91,7 @@ func TestChild(t *testing.T) {
 
 // inChild runs the plan in a process of its own. If that crashes or does not end, it breaks a promise.
 func (j *job) inChild() *Outcome {
-	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), *timeLimit)
 	defer cancel()
 	outcome, stderr := &Outcome{}, &bytes.Buffer{}
 	if err := j.start(ctx, outcome, stderr); err != nil {
@@ -132,6 +132,7 @@ func (j *job) start(ctx context.Context, outcome *Outcome, stderr io.Writer) err
 	// from the first line of an init function on.
 	command.Env = []string{
 		"KUBECONFIG=/dev/fd/3", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=" + childMemory,
+		"MUTATION=" + os.Getenv("MUTATION"), "MUTATION_NOTES=" + os.Getenv("MUTATION_NOTES"), // See mutants.
 	}
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGQUIT) } // It prints all stacks.
 	command.WaitDelay = 10 * time.Second

@@ -252,7 +252,7 @@ func (p *producer) message(i int) string {
 // versionsGone are versions that old producers still name.
 var versionsGone = map[string]string{
 	"ReplicaSet": "extensions/v1beta1", "Deployment": "extensions/v1beta1",
-	"StatefulSet": "apps/v1beta2", "Link": "example.com/v1alpha1",
+	"StatefulSet": "apps/v1beta2",
 }
 
 // The container that kubelets report about.
@@ -267,11 +267,6 @@ func (p *producer) event(i int) *corev1.Event {
 	s := p.subject
 	ev := s.event(fmt.Sprintf("%s.%x.%d.%d", s.name, now.UnixNano(), p.number, i))
 	ev.Reason, ev.Type, ev.Message = p.plan.Reason, p.plan.Type, p.message(i)
-	ev.Labels = map[string]string{appLabel: p.app.name}
-	ev.Annotations = map[string]string{styleAnnotation: string(p.plan.Style)}
-	if s.manifest != "" {
-		ev.InvolvedObject.UID = s.manifest
-	}
 	if s.namespace == "" {
 		ev.Namespace = metav1.NamespaceDefault
 	}

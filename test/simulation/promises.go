@@ -48,8 +48,7 @@ var (
 			"at most the sum if it led more than once).", nil}
 	monotonic = &Promise{"metric monotonic",
 		"The points of one series never fall, their times increase, and its start time is not before " +
-			"the process, or its term, began. It is not after the first occurrence was seen, nor before " +
-			"the collection that preceded.", nil}
+			"the process, or its term, began.", nil}
 	onlyLeaders = &Promise{"only leaders emit",
 		"Only a process emits, and reads events, that its elector made a leader.", []Mode{electorAlone}}
 	ownersRight = &Promise{"owners right",
@@ -61,8 +60,7 @@ var (
 		"If something has not been deliverable for 90 s, the component's status is an error, and " +
 			"when all is well again it is not.", nil}
 	inTime = &Promise{"in time",
-		"If nothing is wrong, each exporter has an occurrence after 8 s and dedup_interval, and after " +
-			"1.5 s and dedup_interval while requests for pods hang, and have hung for 20 s.", nil}
+		"If nothing is wrong, each exporter has an occurrence after 8 s and dedup_interval.", nil}
 	oneInInterval = &Promise{"one record in an interval",
 		"Where nothing is wrong, an event has at most one record in dedup_interval.", nil}
 	boundedMemory = &Promise{"bounded memory",
@@ -74,9 +72,7 @@ var (
 	boundedRequests = &Promise{"bounded requests",
 		"A stream makes at most 40 requests in a minute, and 120 if watches break or the API " +
 			"server asks for an early retry, and as many for the store's version; replicas " +
-			"without storage make 75 for the leader's position (120 if the API fails). Lookups " +
-			"cost 3 requests for each namespace and 20, and 2 for each object that comes alone or " +
-			"expires; discovery costs 14 in a minute. Lookups read ten objects for each that is needed. What " +
+			"without storage make 75 for the leader's position (120 if the API fails). What " +
 			"a pipeline rejects comes again after half of retry_on_failure's interval.", nil}
 	shutsDown = &Promise{"shuts down",
 		"Shutdown takes at most 15 s and returns no error, whatever hangs, unless a pipeline ignores the end of its context.", nil}
@@ -129,7 +125,6 @@ func (e *environment) check() {
 		a.checkTimes()
 	}
 	truth.checkOwners()
-	truth.checkTags()
 	e.checkMetric()
 	e.checkMemory()
 	e.checkRequests()

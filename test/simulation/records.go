@@ -120,7 +120,7 @@ func (p *process) lastOffered() time.Time {
 func (p *process) settled(observed map[string]time.Time, err error) {
 	for _, leaf := range multierr.Errors(err) {
 		// What is cut by the end of the term, or of the process, is not dropped.
-		givesUp := p.configured().Retry.Disabled && !errors.Is(leaf, context.Canceled)
+		givesUp := p.replica.env.plan.Retry.Disabled && !errors.Is(leaf, context.Canceled)
 		if !givesUp && !consumererror.IsPermanent(leaf) {
 			return
 		}

@@ -82,7 +82,7 @@ func (a *account) isUnnoted(r *record) bool {
 		return false
 	}
 	if a.env.plan.Elector { // Windows hold the progress back.
-		settled = settled.Add(a.env.plan.longestDedup())
+		settled = settled.Add(a.env.plan.Dedup)
 	}
 	fails := func(f *Fault) bool {
 		return f.Kind.isOfPipelines() || f.reachesPosition() || f.mayLoseCheckpoints() || f.is(LeaseForbidden)
@@ -97,13 +97,13 @@ func (a *account) isUnnoted(r *record) bool {
 // listed what another saw one by one. The contract: "occurrences from before the progress of an event
 // that also changed after it may be counted twice".
 func (a *account) isCombined(r *record) bool {
-	if !a.env.plan.alone() || r.occurrences < 2 {
+	if !a.env.plan.Elector || r.occurrences < 2 {
 		return false
 	}
 	p := r.process
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	relisted := p.lists[p.configured().stream(a.truth.names[r.eventUID].Namespace)].relisted
+	relisted := p.lists[a.env.plan.stream(a.truth.names[r.eventUID].Namespace)].relisted
 	return !relisted.IsZero() && !r.at.Before(relisted)
 }
 
@@ -152,7 +152,7 @@ func (a *account) overlap(first, r *record) bool {
 // mostAge is how old the progress may be that a session goes on from, if nothing is wrong.
 func (a *account) mostAge() time.Duration {
 	if a.env.plan.Elector {
-		return published + a.env.plan.longestDedup()
+		return published + a.env.plan.Dedup
 	}
 	return saved
 }

@@ -20,9 +20,6 @@ import (
 type replica struct {
 	env   *environment
 	index int
-	// second is the place of the Collector's second receiver, in an environment of its own; nil: it
-	// has one.
-	second *replica
 
 	mu      sync.Mutex // guards current and count
 	current *process   // nil: none runs
@@ -36,15 +33,13 @@ func (r *replica) running() *process {
 	return r.current
 }
 
-// process is a receiver of a Collector, from its start to its end. After its death nothing of it
+// process is a Collector with the receiver, from its start to its end. After its death nothing of it
 // reaches the environment any more.
 type process struct {
 	replica  *replica
 	number   int // of the replica's processes, from 1
 	name     string
-	host     string   // of the API server in its kubeconfig
-	first    *process // the Collector's first receiver, which may be this one
-	second   *process // of first: the Collector's second receiver; nil: it has one
+	host     string // of the API server in its kubeconfig
 	started  time.Time
 	receiver []component.Component
 	elector  *elector          // nil: none
@@ -72,9 +67,6 @@ type process struct {
 	most, size  int                      // bytes: the most ever in held, and now
 	mostEvents  int                      // ever in held
 
-	read int // objects that they got
-
-	dials counter
 }
 
 // failing returns how many of the receiver's instances report an error now, or did a moment ago.
@@ -226,7 +218,7 @@ func (p *process) reaches(seam Seam) bool {
 // hit returns the fault of the kind that a call meets, or nil.
 func (p *process) hit(kind FaultKind, actor string, number, exporter int) *Fault {
 	f := p.replica.env.fault(p.replica.index, kind)
-	if f == nil || kind.isOfPipelines() && f.Exporter != exporter || f.Receiver > 0 && p.receivers()[f.Receiver-1] != p {
+	if f == nil || kind.isOfPipelines() && f.Exporter != exporter {
 		return nil
 	}
 	r := draw(p.replica.env.plan.Seed, p.name+actor+string(kind), number)
@@ -255,7 +247,7 @@ func (p *process) listed(list apiserver.List) {
 	}
 	// One that follows may be needed because the end of the first was lost with its connection.
 	lost := p.replica.env.disturbed(p.observes, p.observes.Add(time.Second), func(f *Fault) bool {
-		return f.is(Stalled, ConnectionsDie, Paused)
+		return f.is(Stalled, ConnectionsDie)
 	})
 	again := at.epoch == l.begun.epoch && (lost || time.Since(p.observes) < time.Minute)
 	if complete && (l.complete.version == 0 || again) {
@@ -275,11 +267,9 @@ func (e *environment) hasNoted() bool {
 
 // requests counts what a process asked for within a minute.
 type requests struct {
-	events    int            // lists and watches
-	versions  int            // lists of a single event, which ask for the store's version
-	positions int            // reads and writes of the leader's position
-	documents int            // of discovery
-	objects   map[string]int // by resource
+	events    int // lists and watches
+	versions  int // lists of a single event, which ask for the store's version
+	positions int // reads and writes of the leader's position
 }
 
 // requested counts a request.
@@ -295,32 +285,8 @@ func (p *process) requested(request apiserver.Request, now time.Duration) {
 		n.events++
 	case isOfPosition(request):
 		n.positions++
-	case request.Verb == "discover":
-		n.documents++
-	case request.Resource != leases:
-		if n.objects == nil {
-			n.objects = map[string]int{}
-		}
-		n.objects[request.Resource.Resource]++
 	}
 	p.requests[minute] = n
-}
-
-// lookups returns how often the process asked for objects. Callers must hold mu.
-func (p *process) lookups() (n int) {
-	for _, of := range p.requests {
-		for _, requests := range of.objects {
-			n += requests
-		}
-	}
-	return n
-}
-
-// got notes that the API server answers a request for objects.
-func (p *process) got(objects int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.read += objects
 }
 
 // sent notes that the API server sent the process an event.

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ type restore struct {
 	at      time.Time
 	isNew   bool            // another cluster
 	version int64           // of the backup: what was written later is lost
+	reached int64           // the version of the newest write before
 	events  []*corev1.Event // in the backup
 
 	listed map[string]time.Time // the first complete list since, by stream
@@ -31,13 +33,10 @@ type restore struct {
 
 func (e *environment) addRestore(r restore) {
 	r.at = time.Now()
-	for _, of := range e.all() {
-		own := r
-		own.listed = map[string]time.Time{}
-		of.mu.Lock()
-		of.restores = append(of.restores, &own)
-		of.mu.Unlock()
-	}
+	r.listed = map[string]time.Time{}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.restores = append(e.restores, &r)
 }
 
 // lastRestore returns the last restore so far, or nil.
@@ -94,50 +93,15 @@ func (e *environment) noticed(r *restore) time.Time {
 	return latest
 }
 
-// hasPassed reports whether the versions had passed what the receiver knew when it may have looked:
-// the contract speaks of versions that "have gone back", and nothing else shows it.
-func (e *environment) hasPassed(r *restore, epoch int) bool {
-	knew, looks := time.Time{}, e.noticed(r)
-	for _, p := range e.allProcesses() {
-		p.mu.Lock()
-		died := p.died
-		p.mu.Unlock()
-		if !died.IsZero() && died.Before(r.at.Add(promptly)) {
-			knew = later(knew, died)
-			continue
-		}
-		looks = later(r.at, p.started).Add(promptly)
-		if !p.started.After(r.at) {
-			knew = r.at
-		}
-		break
-	}
-	if e.disturbed(r.at, looks, (*Fault).delaysRecords) {
-		looks = later(later(looks, e.noticed(r)), e.calmFrom(looks).Add(promptly))
-	}
-	// A list shows the version of the whole store, and a stream those of its events.
-	known, listed := int64(0), e.firstObserver().started
-	for _, w := range e.server.History() {
-		isSeen := !w.At.After(listed) || e.plan.everWants(w.Event) && !e.isLost(w)
-		switch {
-		case w.Epoch == epoch-1 && !w.At.After(knew) && isSeen:
-			known = w.Version
-		case w.Epoch == epoch && w.Version >= known && w.At.Before(looks):
-			return true
-		}
-	}
-	return false
-}
-
-// calmFrom returns when no fault that delays records acts any more that acts at the time, or that
-// begins while one of them acts.
-func (e *environment) calmFrom(t time.Time) time.Time {
+// calmFrom returns when no fault that delays records has an effect any more that has one at the time, or
+// that begins while one of them has. The effect lasts longer than the fault.
+func (e *environment) calmFrom(t time.Time, longer time.Duration) time.Time {
 	for again := true; again; {
 		again = false
 		for i := range e.plan.Faults {
 			f := &e.plan.Faults[i]
-			end := e.began.Add(f.To)
-			if f.delaysRecords() && f.covers(e.sinceStart(t)-promptly, e.sinceStart(t)) && end.After(t) {
+			begin, end := e.began.Add(f.From-promptly), e.began.Add(f.To+longer)
+			if f.delaysRecords() && !begin.After(t) && end.After(t) {
 				t, again = end, true
 			}
 		}
@@ -166,7 +130,7 @@ func (e *environment) isLost(w apiserver.Write) bool {
 	delays := func(f *Fault) bool { return f.delaysRecords() && !f.is(BackupRestored, ClusterNew) }
 	return w.Version > r.version &&
 		(w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays) ||
-			e.isKilled(w.At, r.at) && e.heldUntil(w.At).After(r.at))
+			e.plan.Dedup > 0 && e.isKilled(w.At, r.at))
 }
 
 // isKilled reports whether a process is killed between two moments.
@@ -186,17 +150,18 @@ func (o *observer) restore(r *restore, epoch int) {
 	if isFirst {
 		clear(o.counts)
 	}
-	isUnseen := o.least && !isFirst && o.env.hasPassed(r, epoch+1)
 	if isFirst || r.isNew {
 		clear(o.memory)
 	}
 	o.pending = &list{
 		at: r.at, until: o.env.noticed(r), isFirst: isFirst || r.isNew,
-		isUnseen: isUnseen,
-		events:   map[types.NamespacedName]*corev1.Event{},
+		events: map[types.NamespacedName]*corev1.Event{},
+	}
+	if o.least && !isFirst {
+		o.pending.reached = r.reached
 	}
 	for _, ev := range r.events {
-		if o.env.plan.everWants(ev) {
+		if o.env.plan.wants(ev) {
 			o.pending.events[nameOf(ev)] = ev
 		}
 	}
@@ -208,8 +173,8 @@ func (o *observer) restore(r *restore, epoch int) {
 // list is what a list after a restore will show.
 type list struct {
 	at, until time.Time // it may come between the two
+	reached   int64     // up to this version, the receiver may not see what is new; 0: it sees all
 	isFirst   bool      // start_at decides what it is
-	isUnseen  bool      // the receiver may not notice that it has to list
 	events    map[types.NamespacedName]*corev1.Event
 }
 
@@ -230,18 +195,18 @@ func (o *observer) finishList() {
 		return
 	}
 	o.pending = nil
-	if l.isUnseen {
-		for name, ev := range l.events {
-			o.memory[name] = o.memory[name].with(ev)
-		}
-		return
-	}
 	for name, known := range o.memory {
 		if l.events[name] == nil && known.deleted.IsZero() {
 			known.deleted = l.at
 		}
 	}
 	for name, ev := range l.events {
+		if version, _ := strconv.ParseInt(ev.ResourceVersion, 10, 64); version <= l.reached {
+			// The versions may have passed what the receiver knew when it looks. Then nothing shows the
+			// restore, and the receiver watches from there.
+			o.memory[name] = o.memory[name].with(ev)
+			continue
+		}
 		n := o.memory[name].newIn(ev)
 		if counts := !l.isFirst || o.env.plan.FromBeginning; counts && n > 0 {
 			o.count(name, step{l.until, ev.UID, countOf(ev), n})
@@ -269,5 +234,5 @@ func (e *environment) isRestoredAtStart() bool {
 // a restore may be missing or repeated".
 func (e *environment) isDecided() bool {
 	r := e.lastRestore()
-	return r == nil || !e.plan.alone()
+	return r == nil || !e.plan.Elector
 }

@@ -36,9 +36,7 @@ type environment struct {
 	storage   *storageContent
 	exporters []*exporter
 	replicas  []*replica
-	second    *environment // of the Collectors' second receivers; nil: they have one
 	apps      []*app
-	outside   map[string]*object // of no chain, by kind/name
 	producers []*producer
 
 	mu         sync.Mutex // guards what follows
@@ -55,7 +53,6 @@ type Outcome struct {
 	Violations []Violation
 	Story      []Line
 	Digest     string // of the story
-	Got        string // digest of what the exporters got: see outcomeDigest
 }
 
 // Print writes the environment, the violations, and the story of the first violation's event.
@@ -77,11 +74,8 @@ func (o *Outcome) Print(w io.Writer) {
 	write(w, o.Story, about)
 }
 
-// Scenario changes a run beyond its plan. Nil functions do nothing.
-type Scenario struct {
-	Act   func(*environment) // in a goroutine of its own, from the start
-	Check func(*environment) // after the end
-}
+// Scenario acts in a run beyond its plan, in a goroutine of its own, from the start; nil: it does nothing.
+type Scenario func(*environment)
 
 // Run runs the plan in a bubble of its own, in which time passes when nothing is left to do. One
 // plan may run at a time. From then on, every receiver of this process is connected to simulated API
@@ -95,7 +89,7 @@ func Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
 		e := newEnvironment(plan, scenario)
 		e.run()
 		outcome = &Outcome{
-			Plan: plan, Violations: e.allViolations(), Story: e.story.told(), Got: e.outcomeDigest(),
+			Plan: plan, Violations: e.violations, Story: e.story.told(),
 		}
 	})
 	return outcome
@@ -113,26 +107,18 @@ const (
 func newEnvironment(plan Plan, scenario Scenario) *environment {
 	e := &environment{
 		plan: plan, scenario: scenario, hosts: &counter{}, began: time.Now(), listener: newListener(),
-		outside: map[string]*object{},
 	}
 	e.story = &story{began: e.began}
 	e.server = apiserver.New(apiserver.Options{
 		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter,
-		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent, Served: e.served, Read: e.read,
+		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent, Served: e.served,
 		EventBookmarks: plan.EventBookmarks, OldDiscovery: plan.OldServer,
 	})
 	e.server.AddKind(rollouts)
-	e.server.AddKind(links)
-	e.server.AddKind(zones)
-	e.server.AddKind(components)
-	e.server.AddKind(podMetrics)
 	for i, a := range plan.Apps {
 		e.apps = append(e.apps, newApp(a, plan.appName(i)))
 	}
 	e.addReplicas()
-	if plan.TwoReceivers {
-		e.addSecond()
-	}
 	return e
 }
 
@@ -149,8 +135,6 @@ func (e *environment) addReplicas() {
 
 // run performs the plan, lets everything settle, and checks the promises.
 func (e *environment) run() {
-	e.createOutside()
-	e.createCrowd()
 	for i, a := range e.apps {
 		if i%2 == 0 { // The owners of the others come with their first pod.
 			for _, o := range a.objects {
@@ -180,14 +164,9 @@ func (e *environment) run() {
 	settle()
 	e.checkGoroutines(isOfRun)
 	newTruth(e).addToStory()
-	for _, of := range e.all() {
-		of.check()
-		for _, p := range of.allProcesses() {
-			dialers.CompareAndDelete(p.host, p)
-		}
-	}
-	if e.scenario.Check != nil {
-		e.scenario.Check(e)
+	e.check()
+	for _, p := range e.allProcesses() {
+		dialers.CompareAndDelete(p.host, p)
 	}
 }
 
@@ -229,8 +208,8 @@ func (e *environment) act() {
 	if e.plan.Relabel > 0 {
 		acts.Go(e.relabel)
 	}
-	if e.scenario.Act != nil {
-		acts.Go(func() { e.scenario.Act(e) })
+	if e.scenario != nil {
+		acts.Go(func() { e.scenario(e) })
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -243,13 +222,9 @@ func (e *environment) act() {
 	for {
 		select {
 		case <-check.C:
-			for _, of := range e.all() {
-				of.checkSilence()
-			}
+			e.checkSilence()
 		case <-ended:
-			for _, of := range e.all() {
-				of.checkRecovered()
-			}
+			e.checkRecovered()
 			e.writeLast()
 			return
 		}
@@ -293,7 +268,7 @@ func (e *environment) shutDown() {
 	}
 	stops.Wait()
 	for _, p := range e.allProcesses() {
-		<-p.ended // With it, the Collector's second receiver.
+		<-p.ended
 	}
 }
 
@@ -327,11 +302,9 @@ func (e *environment) allProcesses() []*process {
 
 // process returns the process with the name, or nil.
 func (e *environment) process(name string) *process {
-	for _, of := range e.all() {
-		for _, p := range of.allProcesses() {
-			if p.name == name {
-				return p
-			}
+	for _, p := range e.allProcesses() {
+		if p.name == name {
+			return p
 		}
 	}
 	return nil
@@ -350,18 +323,12 @@ func (e *environment) served(request apiserver.Request, _ int64, _ apiserver.Obj
 	}
 }
 
-func (e *environment) read(client string, objects int) {
-	if p := e.process(client); p != nil {
-		p.got(objects)
-	}
-}
-
 func (e *environment) sent(client string, change watch.EventType, ev *corev1.Event, size int) {
 	p := e.process(client)
 	if p == nil || change == watch.Deleted {
 		return
 	}
-	if e = p.replica.env; e.plan.Signals == OnlyMetrics || !p.configured().wants(ev) {
+	if e.plan.Signals == OnlyMetrics || !e.plan.wants(ev) {
 		return
 	}
 	e.mu.Lock()

@@ -75,7 +75,6 @@ func (c *storageClient) batch(ctx context.Context, operations []*storage.Operati
 	if c.closed.Load() && !p.isDead() {
 		p.replica.env.violate(shutsDown, "", "%s uses the storage after it closed it", p.name)
 	}
-	p.awaitPause()
 	hit := func(kind FaultKind) *Fault { return p.hit(kind, "storage", number, 0) }
 	if f := hit(StorageSlow); f != nil {
 		if err := sleep(ctx, f.Delay); err != nil {

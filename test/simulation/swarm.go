@@ -23,7 +23,7 @@ func (p *Plan) swarm() {
 		func() { p.Dedup = 0 },
 		func() { p.Watched, p.Types, p.ExcludeSpaces = nil, nil, nil },
 		func() { p.IncludeReasons, p.ExcludeReasons = nil, nil },
-		func() { p.TagsFrom = nil },
+		func() { p.QPS = -1 },
 		func() { p.NoOwners = true },
 		func() { p.CacheLag, p.Latency = 0, 0 },
 		func() { p.MaxSeries, p.SeriesTTL = 10_000, time.Hour },

@@ -12,8 +12,6 @@ import (
 const (
 	// promptly is how long a record may take where nothing is wrong: lookup_timeout and the batch.
 	promptly = 8 * time.Second
-	// quickly is the same without lookups, and givenUp how long requests of a kind may hang before.
-	quickly, givenUp = 1500 * time.Millisecond, 20 * time.Second
 	// lookBack is how long a fault may act after its end: by back-off and remembered failures.
 	lookBack = 75 * time.Second
 	// overdue is how long something may stay undelivered before the status has to be an error.
@@ -57,43 +55,12 @@ func (a *account) checkObserved(name types.NamespacedName, steps []step) {
 func (a *account) checkInTime(name types.NamespacedName, steps []step) {
 	listed := a.env.firstObserver().started.Add(firstWrite / 2)
 	for _, s := range steps {
-		limit, delays := a.env.mayTake(s.at)
-		deadline := s.at.Add(limit + a.env.plan.longestDedup())
+		deadline := s.at.Add(promptly + a.env.plan.Dedup)
 		if s.at.After(listed) && !a.hasBy(name, s, deadline) &&
-			!a.env.disturbed(s.at.Add(-lookBack), deadline, delays) {
+			!a.env.disturbed(s.at.Add(-lookBack), deadline, (*Fault).delaysRecords) {
 			a.violate(inTime, name.String(), "did not get count %d of %s in time", s.count, name)
 		}
 	}
-}
-
-// mayTake returns how long a record may take, and which faults may delay it. While requests for pods
-// hang for long, and new pods come, nothing waits for them any more.
-func (e *environment) mayTake(at time.Time) (limit time.Duration, delays func(*Fault) bool) {
-	now := at.Sub(e.began)
-	i := slices.IndexFunc(e.plan.Faults, func(f Fault) bool {
-		return f.Kind == APIHangs && f.actsAt(now-givenUp) && f.actsAt(now) && e.hasNewPods(f.From)
-	})
-	if i < 0 {
-		return promptly, (*Fault).delaysRecords
-	}
-	hang := &e.plan.Faults[i]
-	return quickly + slices.Max(append(e.plan.CacheLags, e.plan.CacheLag)), func(f *Fault) bool {
-		return f.delaysRecords() || f.Kind.isOfAPI() && f != hang
-	}
-}
-
-// hasNewPods reports whether new pods come from that time on that every process looks up: it cannot
-// find out otherwise that requests for pods hang.
-func (e *environment) hasNewPods(from time.Duration) bool {
-	return slices.ContainsFunc(e.plan.Producers, func(pp ProducerPlan) bool {
-		if !pp.NewPods || pp.Start != from {
-			return false
-		}
-		pod := e.apps[pp.App].subject(newPods)
-		ev := pod.event("")
-		ev.Reason, ev.Type = pp.Reason, pp.Type
-		return pod.kind == "Pod" && !e.plan.any(func(c *Configured) bool { return !c.wants(ev) })
-	})
 }
 
 func (a *account) checkInterval(name types.NamespacedName) {
@@ -104,7 +71,7 @@ func (a *account) checkInterval(name types.NamespacedName) {
 	for i := 1; i < len(of); i++ {
 		begin, end := of[i-1].at, of[i].at
 		gap, shutdown := end.Sub(begin), of[i].process.died.Sub(end) < promptly
-		if gap < of[i].process.configured().Dedup-time.Second && !shutdown &&
+		if gap < a.env.plan.Dedup-time.Second && !shutdown &&
 			!a.env.disturbed(begin.Add(-lookBack), end, (*Fault).delaysRecords) {
 			a.violate(oneInInterval, name.String(), "got two records of %s within %v", name, gap)
 		}
@@ -124,7 +91,7 @@ func (e *environment) checkSilence() {
 	switch {
 	case len(e.plan.Faults) == 0, e.plan.Mode == neither && len(all) > 1:
 		return
-	case e.plan.has(ConnectionsDie, Stalled, Paused):
+	case e.plan.has(ConnectionsDie, Stalled):
 		return // Without HTTP/2's pings, a dead connection is noticed at the watch's timeout.
 	case !e.isDecided():
 		return // Records around a restore may be missing.
@@ -195,7 +162,7 @@ func (a *account) checkSilence() {
 	for name, want := range a.truth.groups.sum(a.env.ideal(from, true)) {
 		for _, s := range want.steps {
 			age := time.Since(a.env.arrived(s.at))
-			if age > overdue+a.env.plan.longestDedup() && !a.hasBy(name, s, time.Now()) {
+			if age > overdue+a.env.plan.Dedup && !a.hasBy(name, s, time.Now()) {
 				a.violate(neverSilent, name.String(),
 					"at %v lacks count %d of %s for %v, and the status is no error",
 					time.Since(a.env.began), s.count, name, age)
@@ -262,5 +229,5 @@ func (e *environment) waitsForEvents(p *process) bool {
 			over = later(over, e.began.Add(f.To))
 		}
 	}
-	return p.configured().Retry.givesUp() && p.lastOffered().Before(over)
+	return e.plan.Retry.givesUp() && p.lastOffered().Before(over)
 }

@@ -5,19 +5,13 @@ package simulation
 import (
 	"math/rand/v2"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Topology is how an environment differs from one API server and one receiver in two pipelines
 // whose processors change nothing. The zero value is that environment.
 type Topology struct {
 	Signals        Signals
-	TwoReceivers   bool // of each Collector: see addSecond
 	EventBookmarks bool // watches of events have bookmarks
-	// CacheLags are how far the watch caches of the API servers behind the address are behind. A
-	// connection stays with one of them. None: there is one, which lags by Plan.CacheLag.
-	CacheLags []time.Duration
 	// SlowStart is how long the elector runs before the receivers start: it may lead by then. SlowStop
 	// is how long another component takes to stop, for which the elector waits before it calls them.
 	SlowStart, SlowStop time.Duration
@@ -56,16 +50,10 @@ func (r RetryPlan) settings() map[string]any {
 // addTopology draws each part with a source of its own: most environments have none of them.
 func (p *Plan) addTopology() {
 	p.addPipelines()
-	p.addReceivers()
 	p.EventBookmarks = chance(draw(p.Seed, "bookmarks", 0), 4)
-	p.addServers()
-	p.addSlowUsers()
 	p.addBlip()
 	p.addLaggingStream()
 	p.addHangingMetrics()
-	p.addChanges()
-	p.addPauses()
-	p.addNewPods()
 	p.addSlowList()
 	p.lastUntilFaultsEnd()
 }
@@ -106,39 +94,6 @@ func (p *Plan) addHangingMetrics() {
 	})
 }
 
-// addServers puts two or three API servers behind the address.
-func (p *Plan) addServers() {
-	r := draw(p.Seed, "servers", 0)
-	if !chance(r, 5) {
-		return
-	}
-	for range 2 + r.IntN(2) {
-		lag := oneOf(r, 0, 50*time.Millisecond, 500*time.Millisecond, 2*time.Second)
-		p.CacheLags = append(p.CacheLags, lag)
-	}
-}
-
-// addSlowUsers lets the elector lead before the receivers know it, and tell them late that it does
-// not lead any more.
-func (p *Plan) addSlowUsers() {
-	r := draw(p.Seed, "slow users of the elector", 0)
-	if !p.Elector || !chance(r, 6) {
-		return
-	}
-	p.SlowStart = between(r, 0, 2*time.Second)
-	if chance(r, 2) {
-		p.SlowStop = between(r, time.Second, 25*time.Second)
-	}
-}
-
-// lagOf returns how far the watch caches are behind at a process's number-th connection.
-func (p *Plan) lagOf(process string, number int) time.Duration {
-	if len(p.CacheLags) == 0 {
-		return 0
-	}
-	return oneOf(draw(p.Seed, process+" dials", number), p.CacheLags...)
-}
-
 // addBlip lets storage fail, and work again within one shutdown.
 func (p *Plan) addBlip() {
 	r := draw(p.Seed, "blip", 0)
@@ -174,33 +129,11 @@ func (p *Plan) addLaggingStream() {
 		})
 }
 
-// addNewPods lets requests for pods fail while new ones come. More come until the receiver must have
-// found out that requests work again.
-func (p *Plan) addNewPods() {
-	r := draw(p.Seed, "new pods", 0)
-	if p.Namespaces > fewNamespaces || !chance(r, 8) {
-		return
-	}
-	from := between(r, calm, p.Active)
-	f := Fault{Kind: oneOf(r, APIHangs, APIRefuses), Resource: "pods", Replica: everyone, From: from, OneIn: 1}
-	f.To = from + between(r, 30*time.Second, 90*time.Second)
-	if f.Kind == APIRefuses {
-		f.Status = 503
-	}
-	gap := between(r, time.Second, 4*time.Second)
-	p.Faults = append(p.Faults, f)
-	p.Producers = append(p.Producers, ProducerPlan{
-		Style: HandMade, App: r.IntN(len(p.Apps)), Start: from, Gap: gap, Writes: int((f.To - from + settling) / gap),
-		Reason: "Failed", Type: "Warning", Size: 20, NewPods: true,
-	})
-	p.Active = max(p.Active, f.To+settling)
-}
-
 // addSlowList lets replicas list many new events, so slowly that the leader delivers some of them and
 // publishes its position before the list ends.
 func (p *Plan) addSlowList() {
 	r := draw(p.Seed, "slow list", 0)
-	if !p.alone() || p.Namespaces > fewNamespaces || !chance(r, 4) {
+	if !p.Elector || p.Namespaces > fewNamespaces || !chance(r, 4) {
 		return
 	}
 	at := between(r, calm, p.Active)
@@ -214,48 +147,5 @@ func (p *Plan) addSlowList() {
 		p.Producers = append(p.Producers, ProducerPlan{
 			Style: HandMade, App: app, Start: at, Gap: 10 * time.Millisecond, Writes: 150, Reason: "Storm", Type: "Warning",
 		})
-	}
-}
-
-// metricsNeverEnd reports whether the metrics pipeline hangs until the end, so that the last points
-// do not arrive.
-func (e *environment) metricsNeverEnd() bool {
-	return e.fault(everyone, MetricsHangs) != nil
-}
-
-// idealSums returns what an ideal observer counts: without records, the metric is compared with it.
-func (e *environment) idealSums() (most map[seriesKey]int64, least func(seriesKey, int64) int64) {
-	requiredFrom, allowedFrom := e.baselines()
-	// After an event has expired, another one may get its name.
-	type incarnation struct {
-		name types.NamespacedName
-		uid  types.UID
-	}
-	keys := map[incarnation]seriesKey{}
-	for _, w := range e.server.History() {
-		keys[incarnation{nameOf(w.Event), w.Event.UID}] = e.comparable(seriesKey{
-			namespace: w.Event.InvolvedObject.Namespace, kind: attributeOf(w.Event.InvolvedObject.Kind),
-			reason: attributeOf(w.Event.Reason), eventType: attributeOf(w.Event.Type),
-		})
-	}
-	sum := func(ideal map[types.NamespacedName]*expected) map[seriesKey]int64 {
-		sums := map[seriesKey]int64{}
-		for name, of := range ideal {
-			for _, s := range of.steps {
-				sums[keys[incarnation{name, s.uid}]] += s.occurrences
-			}
-		}
-		return sums
-	}
-	required := sum(e.ideal(requiredFrom, true))
-	most = sum(e.ideal(allowedFrom, false))
-	for key, n := range required {
-		most[key] = max(most[key], n)
-	}
-	return most, func(key seriesKey, _ int64) int64 {
-		if e.metricsNeverEnd() {
-			return 0
-		}
-		return required[key]
 	}
 }

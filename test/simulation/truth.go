@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -92,7 +91,7 @@ func subjectOf(o *object) subjectKey {
 	}
 	return subjectKey{
 		attributeOf(o.kind), attributeOf(o.namespace), attributeOf(o.name),
-		attributeOf(string(cmp.Or(o.manifest, o.uid))),
+		attributeOf(string(o.uid)),
 	}
 }
 

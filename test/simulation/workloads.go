@@ -4,7 +4,6 @@ package simulation
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -23,11 +22,9 @@ type AppPlan struct {
 	LabelAt   int // whose label is tilt-manifest: 0 the pod's, 1 its owner's, …; -1: nobody's
 }
 
-// appKinds are chains that clusters have, by the kind at their end or by what is odd about them.
+// appKinds are chains that clusters have, by the kind at their end. The resolver's tests have the others.
 var appKinds = []string{
-	"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node",
-	"owner missing", "cycle", "two owners", "deep", "replaced", "cluster-scoped owners", "invalid owner",
-	"second is controller", "static", "invented",
+	"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing",
 }
 
 func (p *Plan) addApps() {
@@ -44,39 +41,17 @@ func (p *Plan) addApps() {
 		}
 		p.Apps = append(p.Apps, app)
 	}
-	p.addCrowd()
 }
 
-// addCrowd adds pods that nothing reports about, in one namespace.
-func (p *Plan) addCrowd() {
-	if p.Namespaces <= fewNamespaces && chance(draw(p.Seed, "crowd", 0), 5) {
-		p.Crowd = 1500
-	}
-}
-
-// createCrowd creates them. They are listed before the pods of apps.
-func (e *environment) createCrowd() {
-	a := &app{plan: e.plan.Apps[0]}
-	for i := range e.plan.Crowd {
-		a.newObject("Pod", fmt.Sprint("aside-", i)).create(e.server)
-	}
-}
-
-// appName names an app. Two apps of different namespaces have one name, unless something of them is
-// cluster-scoped.
+// appName names an app. Two apps of different namespaces have one name, unless one of them is a Node.
 func (p *Plan) appName(i int) string {
 	if i%2 == 1 {
 		a, before := p.Apps[i], p.Apps[i-1]
-		if a.Namespace != before.Namespace && !a.isClusterScoped() && !before.isClusterScoped() {
+		if a.Namespace != before.Namespace && a.Kind != "node" && before.Kind != "node" {
 			i--
 		}
 	}
 	return fmt.Sprint("app-", i)
-}
-
-// isClusterScoped reports whether something of the app is cluster-scoped.
-func (a *AppPlan) isClusterScoped() bool {
-	return slices.Contains([]string{"node", "static", "cluster-scoped owners", "invalid owner", "component status"}, a.Kind)
 }
 
 // object is one object of a cluster as it really is, whatever the API server's caches hold.
@@ -85,17 +60,9 @@ type object struct {
 	apiVersion, kind string
 	namespace, name  string
 	uid              types.UID
-	owners           []*object // the first is followed, unless the second is the controller
-	controlled       bool      // the first owner is the controller, and the last in the references
-	label            string    // tilt-manifest
-	// labels and annotations are what it has in addition.
-	labels, annotations map[string]string
-	missing             bool // only references know it
-
-	// replaces returns the others of its name, which are deleted before it is created; nil: none.
-	replaces func() []*object
-	// manifest is a static pod's hash, which its kubelet's events have as UID; empty: none.
-	manifest types.UID
+	owner            *object // nil: none
+	label            string  // tilt-manifest
+	missing          bool    // only references know it
 
 	mu        sync.Mutex // guards what follows
 	formerly  string     // the label until relabeled
@@ -105,38 +72,22 @@ type object struct {
 	deleted   time.Time // zero: not
 }
 
-// kinds that the receiver has to discover: rollouts and chains are custom resources.
-var (
-	rollouts = apiserver.Kind{
-		Group: "argoproj.io", Versions: []string{"v1alpha1"}, Kind: "Rollout", Resource: "rollouts",
-		Namespaced: true,
-	}
-	zones = apiserver.Kind{
-		Group: "example.com", Versions: []string{"v1"}, Kind: "Zone", Resource: "zones",
-	}
-	links = apiserver.Kind{
-		Group: "example.com", Versions: []string{"v1", "v1beta1"}, Kind: "Link", Resource: "links",
-		Namespaced: true,
-	}
-)
+// rollouts are a kind that the receiver has to discover.
+var rollouts = apiserver.Kind{
+	Group: "argoproj.io", Versions: []string{"v1alpha1"}, Kind: "Rollout", Resource: "rollouts",
+	Namespaced: true,
+}
 
 // kindsByName has the API version and the resource of each kind.
 var kindsByName = map[string]struct{ apiVersion, resource string }{
 	"Pod":         {"v1", "pods"},
 	"Node":        {"v1", "nodes"},
-	"Namespace":   {"v1", "namespaces"},
 	"ReplicaSet":  {"apps/v1", "replicasets"},
 	"Deployment":  {"apps/v1", "deployments"},
 	"StatefulSet": {"apps/v1", "statefulsets"},
 	"Job":         {"batch/v1", "jobs"},
 	"CronJob":     {"batch/v1", "cronjobs"},
 	"Rollout":     {"argoproj.io/v1alpha1", "rollouts"},
-	"Thing":       {"", "things"},
-	"Zone":        {"example.com/v1", "zones"},
-	"Link":        {"example.com/v1", "links"},
-	"PodMetrics":  {"metrics.k8s.io/v1beta1", "pods"},
-
-	"ComponentStatus": {"v1", "componentstatuses"},
 }
 
 // app is a workload of a cluster: what its pods belong to.
@@ -159,45 +110,19 @@ func newApp(plan AppPlan, name string) *app {
 		a.own("StatefulSet", nil)
 	case "cronjob":
 		a.own("Job", a.own("CronJob", nil))
-	case "node", "static":
+	case "node":
 		a.own("Node", nil)
 	case "owner missing":
 		a.own("ReplicaSet", nil).missing = true
-	case "cycle":
-		first := a.own("Link", nil)
-		first.owners = []*object{a.own("Link", first)}
-	case "invented":
-		owner := a.own("Thing", nil)
-		owner.missing, owner.apiVersion = true, a.name+".example/v1"
-		owner.resource.Group = a.name + ".example"
-	case "cluster-scoped owners":
-		a.own("Zone", a.own("Zone", nil))
-	case "invalid owner":
-		a.own("Zone", a.own("Link", nil))
-	case "second is controller":
-		a.own("ReplicaSet", a.own("Deployment", nil), a.own("Link", nil)).controlled = true
-	case "replaced":
-		a.own("StatefulSet", nil)
-		a.own("ReplicaSet", nil)
-	case "two owners":
-		a.own("ReplicaSet", a.own("Deployment", nil), a.own("Link", nil))
-	case "deep":
-		owner := a.own("Link", nil)
-		for range 11 {
-			owner = a.own("Link", owner)
-		}
 	}
-	a.ownOdd()
 	a.label()
 	return a
 }
 
 // own adds an object that becomes the owner of the pods.
-func (a *app) own(kind string, owners ...*object) *object {
+func (a *app) own(kind string, owner *object) *object {
 	o := a.newObject(kind, fmt.Sprintf("%s-%d", a.name, len(a.objects)))
-	if len(owners) > 0 && owners[0] != nil {
-		o.owners = owners
-	}
+	o.owner = owner
 	a.objects, a.owner = append(a.objects, o), o
 	return o
 }
@@ -210,12 +135,8 @@ func (a *app) newObject(kind, name string) *object {
 		apiVersion: is.apiVersion, kind: kind, namespace: namespace(a.plan.Namespace), name: name,
 		uid: types.UID(fmt.Sprintf("uid-%s-%s-%d", kind, name, a.plan.Namespace)),
 	}
-	switch kind {
-	case "Node", "Zone", "Namespace", "ComponentStatus":
+	if kind == "Node" {
 		o.namespace = ""
-	}
-	if kind == "ComponentStatus" || kind == "PodMetrics" {
-		o.uid = ""
 	}
 	return o
 }
@@ -224,8 +145,8 @@ func (a *app) newObject(kind, name string) *object {
 func (a *app) label() {
 	o := a.owner
 	for range a.plan.LabelAt - 1 {
-		if o != nil && len(o.owners) > 0 {
-			o = o.owners[0]
+		if o != nil && o.owner != nil {
+			o = o.owner
 		}
 	}
 	if a.plan.LabelAt > 0 && o != nil && !o.missing {
@@ -235,41 +156,27 @@ func (a *app) label() {
 
 // subject returns what the events of one of the app's producers are about: a pod, or an owner.
 func (a *app) subject(pod int) *object {
-	if a.plan.Kind == "node" || a.plan.Kind == "component status" {
+	if a.plan.Kind == "node" {
 		return a.owner
 	}
 	if above := a.aboveEnd(pod); above != nil {
 		return above
 	}
 	made := a.newObject("Pod", fmt.Sprintf("%s-pod-%d", a.name, pod))
-	if a.owner != nil {
-		made.owners = []*object{a.owner}
-	}
-	if a.plan.Kind == "replaced" { // Pods of one name, of different owners, one after the other.
-		made.name, made.owners = a.name+"-pod", []*object{a.objects[pod%2]}
-		made.replaces = a.existing
-	}
-	if a.plan.Kind == "static" {
-		made.manifest = types.UID("manifest-of-" + made.name)
-	}
+	made.owner = a.owner
 	if a.plan.LabelAt == 0 {
 		made.label = fmt.Sprintf("%s-manifest-%d", a.name, pod%2)
 	}
-	a.makeOdd(made)
 	found, _ := a.pods.LoadOrStore(pod, made)
 	return found.(*object)
 }
 
 // host returns the Node whose kubelet reports about the object.
 func (o *object) host() string {
-	isOfNode := len(o.owners) > 0 && o.owners[0].kind == "Node"
-	switch {
-	case o.kind == "Node":
+	if o.kind == "Node" {
 		return o.name
-	case isOfNode: // A static pod belongs to its own Node.
-		return o.owners[0].name
 	}
-	return nodeOf(o.name)
+	return "node-1"
 }
 
 // existing returns the app's pods.
@@ -303,47 +210,26 @@ func (o *object) create(server *apiserver.Server) {
 	if known {
 		return
 	}
-	for _, owner := range o.owners {
-		owner.create(server) // A new ReplicaSet comes a moment before its first pod.
+	if o.owner != nil {
+		o.owner.create(server) // A new ReplicaSet comes a moment before its first pod.
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.created = time.Now()
-	if o.replaces != nil {
-		for _, other := range o.replaces() {
-			if other != o {
-				other.delete(server)
-			}
-		}
-	}
 	meta := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: o.apiVersion, Kind: o.kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name, UID: o.uid},
 	}
-	meta.Labels, meta.Annotations = maps.Clone(o.labels), maps.Clone(o.annotations)
 	if o.label != "" {
 		meta.Labels = map[string]string{"tilt-manifest": o.label, "other": "label"}
 	}
-	if o.manifest != "" {
-		meta.Annotations = map[string]string{"kubernetes.io/config.mirror": string(o.manifest)}
+	if owner := o.owner; owner != nil {
+		isController := true
+		meta.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid, Controller: &isController,
+		}}
 	}
-	meta.OwnerReferences = o.references()
 	_, _ = server.Create(o.resource, meta) // A restored backup may have brought it back.
-}
-
-func (o *object) references() (refs []metav1.OwnerReference) {
-	owners := slices.Clone(o.owners)
-	if o.controlled {
-		slices.Reverse(owners)
-	}
-	for _, owner := range owners {
-		controller := len(o.owners) == 1 && o.kind != "Link" || o.controlled && owner == o.owners[0]
-		refs = append(refs, metav1.OwnerReference{
-			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid,
-			Controller: &controller,
-		})
-	}
-	return refs
 }
 
 // delete deletes the object, as the end of a pod does.
@@ -402,11 +288,7 @@ func allAliveAt(objects []*object, at time.Time) bool {
 // chain returns the object and its owners as far as they can be found, and the resolution that the
 // contract names for this.
 func (o *object) chain(maxDepth int) (objects []*object, resolution string) {
-	resolution = "complete"
-	for at := o; ; at = at.owners[0] {
-		if slices.Contains(objects, at) {
-			return objects, "cycle"
-		}
+	for at := o; ; at = at.owner {
 		if len(objects) > maxDepth {
 			return objects, "depth"
 		}
@@ -414,12 +296,8 @@ func (o *object) chain(maxDepth int) (objects []*object, resolution string) {
 		switch {
 		case at.missing:
 			return objects, "not_found"
-		case len(at.owners) == 0:
-			return objects, resolution
-		case at.namespace == "" && at.owners[0].namespace != "":
-			return append(objects, at.owners[0]), "not_found" // Such a reference is not valid.
-		case len(at.owners) > 1 && !at.controlled:
-			resolution = "ambiguous"
+		case at.owner == nil:
+			return objects, "complete"
 		}
 	}
 }

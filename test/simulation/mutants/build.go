@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,13 +29,9 @@ const (
 	mostMemory = 6 << 30
 )
 
-// overlay is what `go test -overlay` reads.
-type overlay struct{ Replace map[string]string }
-
 // build is a receiver with all mutants: its simulation, and the tests of its packages. All are built
-// when they are needed: the simulation with the runtime in which runs replay exactly, the tests with
-// that of Go.
-type build struct{ directory string } // of the overlays and the binaries
+// when they are needed, with the runtime in which runs of the simulation replay exactly.
+type build struct{ directory string } // of the overlay and the binaries
 
 // newBuild returns one whose files have these contents.
 func newBuild(ctx context.Context, contents map[string]string) (*build, error) {
@@ -49,63 +44,35 @@ func newBuild(ctx context.Context, contents map[string]string) (*build, error) {
 	if output, err := command.CombinedOutput(); err != nil {
 		return b, fmt.Errorf("cannot make the runtime of the simulation: %w\n%s", err, output)
 	}
-	written, err := os.ReadFile(b.overlayOf(simulation))
-	if err != nil {
-		return b, err
-	}
-	var exact overlay
-	if err := errors.Join(json.Unmarshal(written, &exact), changeSimulation(contents)); err != nil {
-		return b, err
-	}
-	return b, errors.Join(b.writeOverlay(contents, "", overlay{map[string]string{}}), b.writeOverlay(contents, simulation, exact))
+	return b, b.addToOverlay(contents)
 }
 
 func (b *build) close() { _ = os.RemoveAll(b.directory) }
 
-// overlayOf returns the file with the overlay for the tests of a package.
-func (b *build) overlayOf(directory string) string {
-	if directory == simulation {
-		return filepath.Join(b.directory, "overlay.json")
-	}
-	return filepath.Join(b.directory, "tests.json")
-}
+// overlay returns the file that `go test -overlay` reads.
+func (b *build) overlay() string { return filepath.Join(b.directory, "overlay.json") }
 
-// changeSimulation lets the processes of the simulation be the same mutant, and end one that does not end.
-func changeSimulation(contents map[string]string) error {
-	file := simulation + "/process_test.go"
-	content, err := os.ReadFile(file)
-	if err != nil {
+// addToOverlay adds files with these contents to the overlay of the runtime.
+func (b *build) addToOverlay(contents map[string]string) error {
+	var overlay struct{ Replace map[string]string }
+	written, err := os.ReadFile(b.overlay())
+	if err := errors.Join(err, json.Unmarshal(written, &overlay)); err != nil {
 		return err
 	}
-	const environment, limit = `"KUBECONFIG=/dev/fd/3"`, "timeLimit = 5 * time.Minute"
-	pass := func(variable string) string { return fmt.Sprintf(`"%s=" + os.Getenv("%s"), `, variable, variable) }
-	changed := strings.Replace(string(content), environment, pass(numberVariable)+pass(notesVariable)+environment, 1)
-	if !strings.Contains(changed, numberVariable) || !strings.Contains(changed, limit) {
-		return fmt.Errorf("%s does not have %s and %s: adapt changeSimulation", file, environment, limit)
-	}
-	contents[file] = strings.Replace(changed, limit, "timeLimit = 2 * time.Minute", 1)
-	return nil
-}
-
-// writeOverlay writes the changed contents, and the file that lets `go test -overlay` use them and
-// those of another overlay.
-func (b *build) writeOverlay(contents map[string]string, directory string, other overlay) error {
-	replace := maps.Clone(other.Replace)
 	for file, content := range contents {
 		original, err := filepath.Abs(file)
 		if err != nil {
 			return err
 		}
-		replace[original] = filepath.Join(b.directory, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(replace[original], []byte(content), 0o600); err != nil {
+		overlay.Replace[original] = filepath.Join(b.directory, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(overlay.Replace[original], []byte(content), 0o600); err != nil {
 			return err
 		}
 	}
-	written, err := json.Marshal(overlay{replace})
-	if err != nil {
+	if written, err = json.Marshal(overlay); err != nil {
 		return err
 	}
-	return os.WriteFile(b.overlayOf(directory), written, 0o600)
+	return os.WriteFile(b.overlay(), written, 0o600)
 }
 
 // binary returns the test binary of a package; empty: it has no tests.
@@ -115,14 +82,10 @@ func (b *build) binary(ctx context.Context, directory string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return binary, err
 	}
-	program, env := "go", os.Environ()
-	if directory == simulation {
-		root := filepath.Join(b.directory, "goroot")
-		program, env = filepath.Join(root, "bin", "go"), append(env, "GOROOT="+root)
-	}
-	command := exec.CommandContext(ctx, program, "test", "-c", "-vet=off",
-		"-o", binary, "-overlay", b.overlayOf(directory), "./"+directory)
-	command.Env = env
+	root := filepath.Join(b.directory, "goroot")
+	command := exec.CommandContext(ctx, filepath.Join(root, "bin", "go"), "test", "-c", "-vet=off",
+		"-o", binary, "-overlay", b.overlay(), "./"+directory)
+	command.Env = append(os.Environ(), "GOROOT="+root)
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build the tests of %s: %w\n%s", directory, err, output)
 	}
@@ -132,23 +95,23 @@ func (b *build) binary(ctx context.Context, directory string) (string, error) {
 	return binary, nil
 }
 
-// test runs tests of a package. It returns the one that fails, and the output.
-func (b *build) test(ctx context.Context, directory string, env []string, arguments ...string) (string, []byte, error) {
-	output, err := b.run(ctx, env, directory, append(arguments, "-test.failfast")...)
+// test runs the tests of a package, and returns the one that fails; empty: none.
+func (b *build) test(ctx context.Context, directory string, env []string, limit time.Duration) (string, error) {
+	output, err := b.run(ctx, env, directory, "-test.timeout", limit.String(), "-test.failfast")
 	if err == nil || ctx.Err() != nil {
-		return "", output, ctx.Err()
+		return "", ctx.Err()
 	}
 	if found := failure.FindSubmatch(output); found != nil {
-		return cmp.Or(string(found[1]), string(found[0])), output, nil
+		return cmp.Or(string(found[1]), string(found[0])), nil
 	}
-	return "", output, fmt.Errorf("the tests of %s failed, and name no test: %w\n%s", directory, err, tail(output))
+	return "", fmt.Errorf("the tests of %s failed, and name no test: %w\n%s", directory, err, tail(output))
 }
 
 var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: (\S+) .*|(?:panic|fatal error): .*)$`)
 
 // breaks returns the promise that an environment breaks; empty: none.
 func (b *build) breaks(ctx context.Context, seed int, env ...string) (string, error) {
-	output, err := b.run(ctx, env, simulation, "-test.run", "^TestRandomEnvironments$", "-test.timeout", "0",
+	output, err := b.run(ctx, env, simulation, "-test.run", "^TestRandomEnvironments$", "-test.timeout", "0", "-limit", "2m",
 		"-first", strconv.Itoa(seed), "-seeds", "1")
 	if err == nil || ctx.Err() != nil {
 		return "", ctx.Err()

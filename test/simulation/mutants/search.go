@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -47,7 +46,6 @@ type search struct {
 type notes struct {
 	differs map[int]bool // numbers of mutants
 	took    time.Duration
-	slow    []string // tests that take longer than a second
 }
 
 // newSearch returns a search whose receiver has these contents of files.
@@ -126,32 +124,17 @@ func (s *search) noteTests(ctx context.Context, directory string) error {
 	if s.tests[directory] != nil {
 		return nil
 	}
-	var slow []string
 	n, err := s.note(func(env ...string) error {
-		failed, output, err := s.test(ctx, directory, env, "-test.v", "-test.timeout", testLimit.String())
+		failed, err := s.test(ctx, directory, env, testLimit)
 		if failed != "" {
 			err = fmt.Errorf("without a mutant, the tests of %s fail, too: %s", directory, failed)
 		}
-		slow = slowTests(output)
 		return err
 	})
-	n.slow = slow
 	s.tests[directory] = n
 	fmt.Fprintf(os.Stdout, "the tests of %s take %v\n", directory, n.took.Round(time.Second/10))
 	return err
 }
-
-// slowTests reads them from the output of tests.
-func slowTests(output []byte) (slow []string) {
-	for _, passed := range passes.FindAllSubmatch(output, -1) {
-		if seconds, err := strconv.ParseFloat(string(passed[2]), 64); err == nil && seconds > 1 {
-			slow = append(slow, string(passed[1]))
-		}
-	}
-	return slow
-}
-
-var passes = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.*)s\)$`)
 
 func (s *search) noteEnvironments(ctx context.Context) error {
 	if len(s.seeds) == 0 {
@@ -213,12 +196,7 @@ func (s *search) testsOf(ctx context.Context, directory string, m mutant) (strin
 	if !n.differs[m.number] {
 		return "", nil
 	}
-	env, limit := []string{m.env()}, []string{"-test.timeout", (10*time.Second + 5*n.took).String()}
-	slow := "^(" + strings.Join(n.slow, "|") + ")$"
-	failed, _, err := s.test(ctx, directory, env, append(limit, "-test.skip", slow)...)
-	if failed == "" && err == nil && n.slow != nil {
-		failed, _, err = s.test(ctx, directory, env, append(limit, "-test.run", slow)...)
-	}
+	failed, err := s.test(ctx, directory, []string{m.env()}, 10*time.Second+5*n.took)
 	if failed != "" {
 		failed += " in " + directory
 	}
