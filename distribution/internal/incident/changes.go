@@ -270,7 +270,8 @@ func (v *view) scalings(w *known) (all []Change) {
 	return all
 }
 
-// nextStep is how much later than the next rollout the last pod of the one before can be scaled down.
+// nextStep is how much later the next rollout can begin than the last pod of the one before is scaled down: without a
+// surge, the controller scales down first.
 const nextStep = 10 * time.Second
 
 // isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one began instead.

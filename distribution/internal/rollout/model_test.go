@@ -78,16 +78,22 @@ func TestWrongClocks(t *testing.T) {
 	}
 }
 
-// TestOrderOfAttributes: which attributes the model keeps does not depend on the order of records.
-func TestOrderOfAttributes(t *testing.T) {
+// TestBounds: what the model keeps of many entries does not depend on the order of records.
+func TestBounds(t *testing.T) {
 	t.Parallel()
 	var s story
 	for i := range 90 {
-		s = append(s, read(t, "a first rollout")[2:3].changed(func(resource, _ pcommon.Map) { resource.PutStr(fmt.Sprint("label.", i), "x") })...)
+		label := func(resource, _ pcommon.Map) { resource.PutStr(fmt.Sprint("label.", i), "x") }
+		again := fmt.Sprintf("%dh0m0s Deployment/shop ScalingReplicaSet x%d/0s: Scaled up replica set shop-aaa from 0 to 1", i, i+1)
+		s = append(s, storyOf(again).changed(label)...)
 	}
 	reversed := slices.Clone(s)
 	slices.Reverse(reversed)
-	assert.Equal(t, bytesOf(t, modelOf(s)), bytesOf(t, modelOf(reversed)))
+	m := modelOf(s)
+	assert.Equal(t, bytesOf(t, m), bytesOf(t, modelOf(reversed)))
+	for _, w := range m.Workloads {
+		assert.Len(t, w.Activations, 64, "each night, a Deployment is scaled up from zero")
+	}
 }
 
 // TestEvictIsOfTheLargestNamespace: a namespace displaces only what is its own.

@@ -242,7 +242,7 @@ func (v *view) isStart(p *phase) bool {
 // Event says that the pod is gone.
 func stopOf(all, killed occurrences, deleted int64) *phase {
 	p := phase{name: "stop", start: killed.first(), end: killed.last()}
-	if deleted != 0 && p.start-deleted <= int64(StopWindow) {
+	if deleted != 0 {
 		p.start = min(deleted, p.start)
 	}
 	p.warnings = all.which(p.hasWarning)
