@@ -20,11 +20,11 @@ import (
 
 func newStory(t *testing.T) *story {
 	t.Helper()
-	return &story{t: t, model: incident.NewModel(began), namespace: "shop", counts: map[string]int64{}, firsts: map[string]time.Time{}}
+	return &story{t: t, model: incident.NewModel(began), namespace: "shop", counts: map[string]int64{}, firsts: map[string]string{}}
 }
 
 func crashOf(s *story, at time.Time, name string) {
-	s.record(at, fmt.Sprintf("pod/%s-aaa-1{app}@node-0 !BackOff Back-off restarting failed container app in pod %s", name, name))
+	s.record(fmt.Sprintf("%s Pod/%s-aaa-1 !BackOff{app} node=node-0: Back-off restarting failed container app in pod %s", at.Sub(began), name, name))
 }
 
 func TestARepeatedRecordChangesNothing(t *testing.T) {
@@ -80,7 +80,7 @@ func TestAWorkloadKeepsItsWarnings(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
 	for i := range 3000 {
-		s.record(began.Add(time.Second), fmt.Sprintf("deployment/web Anything %d", i))
+		s.record(fmt.Sprintf("1s Deployment/web Anything: %d", i))
 	}
 	assert.Len(t, s.model.Problems(incident.Query{}, began.Add(time.Minute)), 1)
 	assert.Positive(t, s.model.Dropped("shop").Facts)
