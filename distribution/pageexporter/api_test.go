@@ -33,10 +33,10 @@ func assertJSON(t *testing.T, b *board, name string) {
 }
 
 func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
-	b := boardOf(t, imageChange()...)
+	b := boardOf(imageChange)
 	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Key.ID()
 	for file, path := range map[string]string{
-		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T12:04:00Z", "workloads": "/api/workloads/",
+		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T10:04:00Z", "workloads": "/api/workloads/",
 		"workload": "/api/workloads/" + id, "events": "/api/events?type=Warning&limit=1",
 	} {
 		status, body := fetch(t, b, path)
@@ -46,7 +46,7 @@ func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 }
 
 func TestABadParameterIsNamed(t *testing.T) {
-	b := boardOf(t)
+	b := boardOf("")
 	for query, want := range map[string]string{
 		"minutes=7":                    `minutes is \"7\": it can be one of [60 30 10 5]`,
 		"minutes=x":                    `minutes is \"x\"`,
@@ -74,9 +74,7 @@ func TestABadParameterIsNamed(t *testing.T) {
 
 // TestNobodyCanReplaceTheWorkloadOfAnother: a dot, or a slash, in a kind or a name makes another workload.
 func TestNobodyCanReplaceTheWorkloadOfAnother(t *testing.T) {
-	b := boardOf(t,
-		happening{object: "a.b/c", reason: "Odd", message: "m", warning: true}, happening{object: "a/b.c", reason: "Odd", message: "m", warning: true},
-		happening{object: "a/c", reason: "Odd", message: "m", warning: true, namespace: "shop.b"}, happening{object: "a/c", reason: "Odd", message: "m", warning: true, namespace: "b"})
+	b := boardOf("0:00 a.b/c !Odd: m\n0:00 a/b.c !Odd: m\n0:00 a/c !Odd namespace=shop.b: m\n0:00 a/c !Odd namespace=b: m")
 	ids := map[string]bool{}
 	for _, p := range viewOf(b).problems(everything(t).at(b.clock())) {
 		ids[p.Key.ID()] = true

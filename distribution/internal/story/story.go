@@ -105,7 +105,7 @@ func recordOf(at time.Duration, fields []string, message string) Record {
 }
 
 // Logs returns the record of a story that begins at a time.
-func (r *Record) Logs(epoch time.Time) plog.Logs {
+func (r Record) Logs(epoch time.Time) plog.Logs {
 	set := r.Settings
 	uid := cmp.Or(set["uid"], "uid-"+r.Name+set["hash"])
 	topKind, topName, _ := strings.Cut(set["top"], "/")
