@@ -101,9 +101,3 @@ func TestAnAgentIsToldHowToAsk(t *testing.T) {
 	assert.True(t, failed)
 	assert.Contains(t, text, "minutes is")
 }
-
-func TestWithoutTheOptionThereAreNoTools(t *testing.T) {
-	_, url := serve(t)
-	status, _, _ := ask(t, http.MethodPost, url+"/mcp", nil)
-	assert.Equal(t, http.StatusMethodNotAllowed, status)
-}

@@ -24,14 +24,6 @@ func fetch(t *testing.T, b *board, path string) (status int, body string) {
 	return response.Code, response.Body.String()
 }
 
-// assertJSON checks that an answer is complete JSON.
-func assertJSON(t *testing.T, b *board, name string) {
-	t.Helper()
-	status, body := fetch(t, b, "/api/"+name)
-	assert.Equal(t, http.StatusOK, status, name)
-	assert.True(t, json.Valid([]byte(body)), name)
-}
-
 func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 	b := boardOf(imageChange)
 	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Key.ID()
@@ -70,14 +62,4 @@ func TestABadParameterIsNamed(t *testing.T) {
 	status, body := fetch(t, b, "/api/workloads/wnobody")
 	assert.Equal(t, http.StatusNotFound, status)
 	assert.Contains(t, body, "api/workloads lists them")
-}
-
-// TestNobodyCanReplaceTheWorkloadOfAnother: a dot, or a slash, in a kind or a name makes another workload.
-func TestNobodyCanReplaceTheWorkloadOfAnother(t *testing.T) {
-	b := boardOf("0:00 a.b/c !Odd: m\n0:00 a/b.c !Odd: m\n0:00 a/c !Odd namespace=shop.b: m\n0:00 a/c !Odd namespace=b: m")
-	ids := map[string]bool{}
-	for _, p := range viewOf(b).problems(everything(t).at(b.clock())) {
-		ids[p.Key.ID()] = true
-	}
-	assert.Len(t, ids, 4)
 }

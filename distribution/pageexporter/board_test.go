@@ -151,16 +151,3 @@ func TestManyWriteWhileManyLook(t *testing.T) {
 	})
 	require.NoError(t, err)
 }
-
-// TestAStormOfOneNamespace: a look at what a hundred reasons a second leave in an hour takes a bounded time, and
-// memory is bounded.
-func TestAStormOfOneNamespace(t *testing.T) {
-	b := boardOf("")
-	for i := range 40_000 {
-		b.add(story.Logs(fmt.Sprintf("%ds Pod/p-%d-a !Reason%d: m", i/100, i%50, i))[0])
-	}
-	assert.LessOrEqual(t, b.model.Size(), 34<<20)
-	began := time.Now()
-	assert.Less(t, len(render(t, b, "")), 1<<20)
-	t.Log("one look takes ", time.Since(began))
-}

@@ -3,9 +3,11 @@
 package pageexporter
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -57,42 +59,14 @@ func texts(html, element string) (found []string) {
 	return found
 }
 
+// TestTheWholePageIsAsItIsRecorded: what goes on is first, with its scope, its message and its cause; below is what is over.
 func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
-	b := boardOf(imageChange)
+	b := boardOf("0:10 Pod/web-aaa-1 !FailedMount{app} event=13: secret not found\n0:20 Pod/web-aaa-1 Started{app} event=14: Container started\n" + imageChange)
 	html, err := viewOf(b).render("page", everything(t))
 	require.NoError(t, err)
 	golden(t, "page.html", string(html))
 	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Key.ID()
 	golden(t, "workload.html", render(t, b, "workload="+id))
-}
-
-// TestAProblemIsAnswered: what goes on is first, with its scope, its message and its cause; below is what is over.
-func TestAProblemIsAnswered(t *testing.T) {
-	b := boardOf("0:10 Pod/web-aaa-1 !FailedMount{app}: secret not found\n0:20 Pod/web-aaa-1 Started{app}: Container started\n" + imageChange)
-	html := render(t, b, "")
-	assert.Equal(t, []string{"1 problem goes on", "1 problem is over", "1 workload without a problem"}, texts(html, "h2"))
-	articles := texts(html, "article")
-	require.Len(t, articles, 2)
-	for _, part := range []string{
-		"deployment checkout shop", "Failed of container app, for 67 s", "1 of 1 pod of the new revision, 0 of 1 of the old one",
-		`Failed to pull image &#34;app:1.1-typo&#34;: not found`, "3 s before checkout-bbb was rolled out: app:1.0 → app:1.1-typo",
-		"record at 10:05:00", "deployment.apps/checkout → replicaset.apps/checkout-bbb → pod/checkout-bbb-1",
-	} {
-		assert.Contains(t, articles[0], part)
-	}
-	assert.Contains(t, articles[1], "FailedMount, over since 10:00:20")
-	assert.Contains(t, articles[1], "The cause is not known")
-	assert.Contains(t, html, "Records are complete from <time")
-}
-
-// TestEachRecordThatIsCitedIsOnThePageOfItsObject: a link leads to a row.
-func TestEachRecordThatIsCitedIsOnThePageOfItsObject(t *testing.T) {
-	b := boardOf(imageChange)
-	cited := regexp.MustCompile(`href="\?workload=(\w+)#(record-[^"]+)"`).FindAllStringSubmatch(render(t, b, ""), -1)
-	require.Len(t, cited, 2, "of the problem and its cause")
-	for _, link := range cited {
-		assert.Contains(t, render(t, b, "workload="+link[1]), `<tr id="`+link[2]+`"`)
-	}
 }
 
 func TestTheFilterIsWhatThePageIsAbout(t *testing.T) {
@@ -113,21 +87,7 @@ func TestTheFilterIsWhatThePageIsAbout(t *testing.T) {
 	assert.Contains(t, render(t, b, "workload=wsomethingthatisnotthere"), "Nothing of this workload has happened")
 }
 
-func TestTheTimelineIsTheTreeOfTheTrace(t *testing.T) {
-	b := boardOf(imageChange)
-	v := viewOf(b)
-	id := v.problems(everything(t).at(v.now))[0].Key.ID()
-	bars := barsOf(v.rollouts(id))
-	require.Len(t, bars, 2)
-	assert.Equal(t, "pod checkout-bbb-1", bars[0].Bars[0].Name, "the newest first")
-	assert.Equal(t, "pod checkout-aaa-1", bars[1].Bars[0].Name)
-	assert.NotEmpty(t, bars[0].Marks, "a warning is a mark of each bar above it")
-	assert.NotEmpty(t, bars[0].Bars[0].Marks)
-	assert.Empty(t, bars[1].Marks)
-	for _, b := range bars {
-		assert.LessOrEqual(t, b.X+b.Width, 100.1)
-	}
-
+func TestTheTimelineShowsPodsThatFailedFirst(t *testing.T) {
 	many := &span{Name: "rollout deployment/web", Start: story.Epoch, End: story.Epoch}
 	for i := range podsShown + 7 {
 		many.Spans = append(many.Spans, &span{Name: fmt.Sprint("pod ", i), Error: map[bool]string{true: "Failed"}[i == podsShown+3]})
@@ -151,11 +111,12 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 
 	greedy := plog.NewLogs()
 	for i := range 30_000 { // more than 32 MiB
-		line := fmt.Sprint("5:10 ConfigMap/c", i, " Odd namespace=greedy: ", strings.Repeat("x", 1024))
+		line := fmt.Sprint("5:10 ConfigMap/c", i, " Odd", i, " namespace=greedy: ", strings.Repeat("x", 1024))
 		story.Logs(line)[0].ResourceLogs().MoveAndAppendTo(greedy.ResourceLogs())
 	}
 	b.add(greedy)
 	crowded := render(t, b, "")
+	assert.Less(t, len(crowded), 1<<20)
 	assert.Regexp(t, `\d+ workloads were dropped \(the longest quiet first\)`, texts(crowded, "p")[1])
 	assert.Contains(t, texts(crowded, "h3"), "deployment checkout", "a namespace does not displace another one")
 	assert.NotContains(t, texts(render(t, b, "namespace=shop"), "p")[1], "dropped", "nothing of this one was")
@@ -180,7 +141,8 @@ func TestExtremeTimesAndCounts(t *testing.T) {
 	assert.NotRegexp(t, `[ "]-\d|NaN|Inf`, strings.Join(regexp.MustCompile(`(height|width|x|y)="[^"]*"`).FindAllString(html, -1), " "))
 	for name := range answers {
 		if name != "workload" {
-			assertJSON(t, b, name)
+			status, body := fetch(t, b, "/api/"+name)
+			assert.True(t, status == http.StatusOK && json.Valid([]byte(body)), name)
 		}
 	}
 	for _, parameters := range []string{"from=0000-01-01T00:00:00Z", "until=9999-12-31T23:59:59Z", "from=9999-01-01T00:00:00Z", "until=0000-01-01T00:00:00Z"} {
