@@ -17,7 +17,7 @@ import (
 
 // Changes returns what changed in the time and namespace of the Query, the newest first.
 func (m *Model) Changes(q Query, now time.Time) (all []Change) {
-	from, until := q.window(now)
+	from, until := q.Window(now)
 	for _, w := range m.look(until).workloads {
 		if !q.admitsKey(w.key, w.key.ID) {
 			continue

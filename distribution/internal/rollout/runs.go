@@ -148,7 +148,7 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 	if !isStopping(pod) {
 		return at
 	}
-	return earliest(at, inOrder(pod.Events).with(kindStopping).first())
+	return earliest(at, inOrder(pod.Events).with(KindStopping).first())
 }
 
 // replicasAt returns how many pods a revision had at a time, by its scalings.
