@@ -41,7 +41,6 @@ type sink struct {
 	mu       sync.Mutex // guards the following
 	requests []ptrace.Traces
 	logs     []plog.Logs
-	err      error                     // that the next requests get
 	during   func()                    // called during the next request of traces; nil: nothing is
 	rejects  func(ptrace.Traces) error // the error of a request; nil: none has one
 }
@@ -52,13 +51,13 @@ func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rejects != nil && s.rejects(traces) != nil {
-		return s.rejects(traces)
+	if s.rejects != nil {
+		if err := s.rejects(traces); err != nil {
+			return err
+		}
 	}
-	if s.err == nil {
-		s.requests = append(s.requests, traces)
-	}
-	return s.err
+	s.requests = append(s.requests, traces)
+	return nil
 }
 
 // next sets what is called during the next request of traces, and returns what was set before.
@@ -86,11 +85,7 @@ func (s *sink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
 func (*sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 // fail sets the error that the next requests get; nil: none.
-func (s *sink) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-}
+func (s *sink) fail(err error) { s.reject(func(ptrace.Traces) error { return err }) }
 
 // received returns the requests that were delivered.
 func (s *sink) received() []ptrace.Traces {
@@ -116,19 +111,7 @@ func (s *sink) spans() (names []string) {
 func allSpans(traces ptrace.Traces) iter.Seq[ptrace.Span] {
 	return func(yield func(ptrace.Span) bool) {
 		for _, rs := range traces.ResourceSpans().All() {
-			for span := range spansOf(rs) {
-				if !yield(span) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func spansOf(rs ptrace.ResourceSpans) iter.Seq[ptrace.Span] {
-	return func(yield func(ptrace.Span) bool) {
-		for _, ss := range rs.ScopeSpans().All() {
-			for _, span := range ss.Spans().All() {
+			for _, span := range rs.ScopeSpans().At(0).Spans().All() {
 				if !yield(span) {
 					return
 				}
@@ -158,15 +141,6 @@ func (d *disk) failAfter(left int, err error) {
 	d.left, d.err = left, err
 }
 
-// write returns the error of a write. Callers must hold mu.
-func (d *disk) write() error {
-	if d.left > 0 {
-		d.left--
-		return nil
-	}
-	return d.err
-}
-
 // content returns a copy of the values.
 func (d *disk) content() map[string][]byte {
 	d.mu.Lock()
@@ -184,34 +158,25 @@ func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
 	return d.values[key], nil
 }
 
-func (d *disk) Set(_ context.Context, key string, value []byte) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	err := d.write()
-	if err == nil {
-		d.values[key] = value
-	}
-	return err
+func (d *disk) Set(ctx context.Context, key string, value []byte) error {
+	return d.Batch(ctx, storage.SetOperation(key, value))
 }
 
-func (d *disk) Delete(_ context.Context, key string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	err := d.write()
-	if err == nil {
-		delete(d.values, key)
-	}
-	return err
+func (d *disk) Delete(ctx context.Context, key string) error {
+	return d.Batch(ctx, storage.DeleteOperation(key))
 }
 
-func (d *disk) Batch(ctx context.Context, ops ...*storage.Operation) error {
+func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, op := range ops {
-		change := func() error { return d.Set(ctx, op.Key, op.Value) }
-		if op.Type == storage.Delete {
-			change = func() error { return d.Delete(ctx, op.Key) }
+		if d.left--; d.left < 0 && d.err != nil {
+			return d.err
 		}
-		if err := change(); err != nil {
-			return err
+		if op.Type == storage.Set {
+			d.values[op.Key] = op.Value
+		} else {
+			delete(d.values, op.Key)
 		}
 	}
 	return nil
