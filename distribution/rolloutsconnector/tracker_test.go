@@ -381,10 +381,11 @@ func TestOpenRolloutSurvivesARestart(t *testing.T) {
 		d := &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
 		p.consume(t, records("shop-a-1", "Scheduled", "Created"))
-		synctest.Wait()
+		p.consume(t, records("shop-a-2", "Started"))
+		time.Sleep(63 * time.Second)
 		killed := &disk{values: d.content()}
 		p.stop(t)
-		assert.Empty(t, p.spans(), "with storage, the rollout goes on after the restart")
+		assert.Equal(t, []string{"pod shop-a-2", "start app"}, p.spans(), "with storage, the rollout goes on after the restart")
 
 		time.Sleep(10 * time.Minute)
 		p = start(t, killed, nil)
