@@ -47,15 +47,8 @@ type event struct {
 }
 
 func (v *view) head(q incident.Query) head {
-	until := v.now
-	if !q.Until.IsZero() && q.Until.Before(until) {
-		until = q.Until
-	}
-	oldest := v.now.Add(-incident.Horizon)
-	if q.From.After(oldest) {
-		oldest = q.From
-	}
-	h := head{From: oldest, Until: until, RecordsSince: v.model.Since(v.now), Standby: v.standby}
+	from, until := q.Window(v.now)
+	h := head{From: from, Until: until, RecordsSince: v.model.Since(v.now), Standby: v.standby}
 	lost := v.model.Dropped(q.Namespace)
 	if all := (dropped{lost.Workloads, lost.Facts, v.missed}); all != (dropped{}) {
 		h.Dropped = &all

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
 func answerOf(text string) func(*view) ([]byte, error) {
@@ -22,13 +24,13 @@ func answerOf(text string) func(*view) ([]byte, error) {
 // TestRecordsNeverWaitForViewers: what comes while an answer is computed is kept aside, within a bound, and
 // what exceeds it is counted.
 func TestRecordsNeverWaitForViewers(t *testing.T) {
-	b := boardOf(t)
-	big := happening{object: "Pod/web-aaa-1", reason: "Odd", message: strings.Repeat("x", 1<<20), warning: true}.logs(t)
+	b := boardOf("")
+	big := story.Logs("0:00 Pod/web-aaa-1 !Odd event=big: " + strings.Repeat("x", 1<<20))[0]
 	_, err := b.look(t.Context(), "slow", filter{}, func(*view) ([]byte, error) {
 		for range 5 {
 			b.add(big) // It would wait for ever.
 		}
-		b.add(unschedulable.logs(t))
+		b.add(story.Logs(unschedulable)[0])
 		return nil, nil
 	})
 	require.NoError(t, err)
@@ -61,7 +63,7 @@ func TestViewersShareAnAnswer(t *testing.T) {
 		time.Sleep(time.Second)
 		look(filter{})
 		assert.Equal(t, 2, count, "nothing has happened")
-		b.add(unschedulable.logs(t))
+		b.add(story.Logs(unschedulable)[0])
 		look(filter{})
 		assert.Equal(t, 3, count, "something has")
 		b.standby.Store(true)
@@ -78,10 +80,10 @@ func TestViewersShareAnAnswer(t *testing.T) {
 }
 
 func TestAClockThatIsSetBackMakesAnswersNew(t *testing.T) {
-	c := &clock{noon}
+	c := &clock{story.Epoch}
 	b := newBoard(c.now)
 	_, _ = b.look(t.Context(), "page", filter{}, answerOf("at noon"))
-	c.Time = noon.Add(-time.Hour)
+	c.Time = story.Epoch.Add(-time.Hour)
 	body, err := b.look(t.Context(), "page", filter{}, answerOf("an hour before"))
 	require.NoError(t, err)
 	assert.Equal(t, "an hour before", string(body))
@@ -112,7 +114,7 @@ func TestAViewerWhoHasLeftComputesNothing(t *testing.T) {
 }
 
 func TestOneRequestTooManyIsRefused(t *testing.T) {
-	b := boardOf(t)
+	b := boardOf("")
 	leave, err := b.sit()
 	require.NoError(t, err)
 	for range maxRequests - 1 {
@@ -136,7 +138,7 @@ func TestManyWriteWhileManyLook(t *testing.T) {
 	for i := range 4 {
 		working.Go(func() {
 			for j := range 20 {
-				b.add(justNow(happening{object: fmt.Sprint("Pod/web-aaa-", i, "-", j), reason: "Odd", message: "m", warning: true}).logs(t))
+				b.add(justNow(fmt.Sprintf("0:00 Pod/web-aaa-%d-%d !Odd: m", i, j)))
 				_, err := b.look(t.Context(), fmt.Sprint(j%3), everything(t), func(v *view) ([]byte, error) { return v.render("page", everything(t)) })
 				assert.NoError(t, err)
 			}
@@ -148,17 +150,4 @@ func TestManyWriteWhileManyLook(t *testing.T) {
 		return nil, nil
 	})
 	require.NoError(t, err)
-}
-
-// TestAStormOfOneNamespace: a look at what a hundred reasons a second leave in an hour takes a bounded time, and
-// memory is bounded.
-func TestAStormOfOneNamespace(t *testing.T) {
-	b := boardOf(t)
-	for i := range 40_000 {
-		b.add(happening{at: i / 100, object: fmt.Sprint("Pod/p-", i%50, "-a"), reason: fmt.Sprint("Reason", i), message: fmt.Sprint("m", i), warning: true}.logs(t))
-	}
-	assert.LessOrEqual(t, b.model.Size(), 34<<20)
-	began := time.Now()
-	assert.Less(t, len(render(t, b, "")), 1<<20)
-	t.Log("one look takes ", time.Since(began))
 }

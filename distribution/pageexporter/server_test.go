@@ -17,7 +17,10 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/goleak"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
 func TestMain(m *testing.M) {
@@ -70,18 +73,13 @@ func get(t *testing.T, url string) (body string, header http.Header) {
 	return body, header
 }
 
-// justNow makes an occurrence one of the last minute, and of the year of the test.
-func justNow(h happening) happening {
-	h.at = int(time.Since(noon).Seconds())
-	return h
-}
-
-var unschedulable = happening{object: "Pod/stuck-5d9f-abc", reason: "FailedScheduling", message: "0/3 nodes are available", warning: true}
+// justNow returns a record of now.
+func justNow(line string) plog.Logs { return story.Records(line)[0].Logs(time.Now()) }
 
 // TestUnderAnyPath: a proxy may remove its own prefix from the path, another may keep it.
 func TestUnderAnyPath(t *testing.T) {
 	e, url := serve(t)
-	require.NoError(t, e.ConsumeLogs(t.Context(), justNow(unschedulable).logs(t)))
+	require.NoError(t, e.ConsumeLogs(t.Context(), justNow(unschedulable)))
 	for _, path := range []string{"/", "/events/", "/api/v1/namespaces/monitoring/services/kube-events:page/proxy/"} {
 		t.Run(path, func(t *testing.T) {
 			page, header := get(t, url+path)

@@ -3,96 +3,30 @@
 package pageexporter
 
 import (
-	"cmp"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-func second(after int) time.Time { return noon.Add(time.Duration(after) * time.Second) }
-
-// happening is an occurrence of an Event, in seconds after noon.
-type happening struct {
-	at        int
-	object    string // KIND/NAME; the name of a pod or a ReplicaSet implies the owners
-	reason    string
-	message   string
-	warning   bool
-	count     int64
-	namespace string // empty: shop
-	change    func(resource pcommon.Map, record plog.LogRecord)
-}
-
-// owners are the kinds of owners by the kind of the object, the nearest first.
-var owners = map[string][]string{"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}}
-
-// logs returns a record as the receiver emits it.
-func (h happening) logs(t testing.TB) plog.Logs {
-	t.Helper()
-	kind, name, _ := strings.Cut(h.object, "/")
-	version := map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1"}[kind]
-	top, topKind, topVersion, chain := name, kind, cmp.Or(version, "v1"), []any{}
-	for _, owner := range owners[kind] {
-		top = top[:strings.LastIndex(top, "-")]
-		topKind, topVersion, chain = "Deployment", "apps/v1", append(chain, owner+"/"+top)
-	}
-	logs := plog.NewLogs()
-	resource := logs.ResourceLogs().AppendEmpty()
-	attributes := resource.Resource().Attributes()
-	require.NoError(t, attributes.FromRaw(map[string]any{
-		"k8s.cluster.uid": "cluster", "k8s.namespace.name": cmp.Or(h.namespace, "shop"), "k8s.object.name": name, "k8s.object.uid": "uid-" + name,
-		"k8s.object.kind": kind, "k8s.object.api_version": cmp.Or(version, "v1"), "k8s.owner.chain": chain,
-		"k8s.workload.api_version": topVersion, "k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top,
-	}))
-	if kind == "Node" {
-		attributes.Remove("k8s.namespace.name")
-	}
-	if kind == "Pod" && h.reason != "Scheduled" {
-		attributes.PutStr("k8s.container.name", "app")
-		attributes.PutStr("k8s.node.name", "node-0")
-	}
-	scope := resource.ScopeLogs().AppendEmpty()
-	scope.Scope().SetName("github.com/kubeevents/kubeeventsreceiver")
-	record := scope.LogRecords().AppendEmpty()
-	record.SetEventName("k8s.event")
-	record.SetTimestamp(pcommon.NewTimestampFromTime(second(h.at)))
-	record.SetSeverityText(map[bool]string{true: "Warning", false: "Normal"}[h.warning])
-	record.Body().SetStr(h.message)
-	uid := strings.Map(func(r rune) rune { return map[bool]rune{true: '-', false: r}[r == '/' || r == ' '] }, h.object+" "+h.reason+" "+fmt.Sprint(len(h.message)))
-	require.NoError(t, record.Attributes().FromRaw(map[string]any{
-		"k8s.event.uid": uid, "log.record.uid": fmt.Sprint(uid, "-", max(1, h.count)), "k8s.event.reason": h.reason,
-		"k8s.event.count": max(1, h.count), "k8s.event.occurrences": 1, "k8s.owner.resolution": "complete",
-	}))
-	if h.change != nil {
-		h.change(attributes, record)
-	}
-	return logs
-}
-
 // imageChange is a Deployment whose new image does not exist, five minutes after it began to run with the old one.
-func imageChange() []happening {
-	return []happening{
-		{at: 0, object: "Deployment/checkout", reason: "ScalingReplicaSet", message: "Scaled up replica set checkout-aaa from 0 to 1"},
-		{at: 0, object: "ReplicaSet/checkout-aaa", reason: "SuccessfulCreate", message: "Created pod: checkout-aaa-1"},
-		{at: 0, object: "Pod/checkout-aaa-1", reason: "Scheduled", message: "Successfully assigned shop/checkout-aaa-1 to node-0"},
-		{at: 1, object: "Pod/checkout-aaa-1", reason: "Pulling", message: `Pulling image "app:1.0"`},
-		{at: 3, object: "Pod/checkout-aaa-1", reason: "Pulled", message: `Successfully pulled image "app:1.0" in 2s (2s including waiting)`},
-		{at: 4, object: "Pod/checkout-aaa-1", reason: "Started", message: "Container started"},
-		{at: 300, object: "Deployment/checkout", reason: "ScalingReplicaSet", message: "Scaled up replica set checkout-bbb from 0 to 1"},
-		{at: 300, object: "ReplicaSet/checkout-bbb", reason: "SuccessfulCreate", message: "Created pod: checkout-bbb-1"},
-		{at: 300, object: "Pod/checkout-bbb-1", reason: "Scheduled", message: "Successfully assigned shop/checkout-bbb-1 to node-0"},
-		{at: 301, object: "Pod/checkout-bbb-1", reason: "Pulling", message: `Pulling image "app:1.1-typo"`},
-		{at: 303, object: "Pod/checkout-bbb-1", reason: "Failed", message: `Failed to pull image "app:1.1-typo": not found`, warning: true},
-		{at: 310, object: "Pod/quiet-ccc-1", reason: "Started", message: "Container started"},
-	}
-}
+const imageChange = `0:00 Deployment/checkout ScalingReplicaSet event=1: Scaled up replica set checkout-aaa from 0 to 1
+0:00 ReplicaSet/checkout-aaa SuccessfulCreate event=2: Created pod: checkout-aaa-1
+0:00 Pod/checkout-aaa-1 Scheduled event=3: Successfully assigned shop/checkout-aaa-1 to node-0
+0:01 Pod/checkout-aaa-1 Pulling{app} event=4 node=node-0: Pulling image "app:1.0"
+0:03 Pod/checkout-aaa-1 Pulled{app} event=5 node=node-0: Successfully pulled image "app:1.0" in 2s (2s including waiting)
+0:04 Pod/checkout-aaa-1 Started{app} event=6 node=node-0: Container started
+5:00 Deployment/checkout ScalingReplicaSet event=7: Scaled up replica set checkout-bbb from 0 to 1
+5:00 ReplicaSet/checkout-bbb SuccessfulCreate event=8: Created pod: checkout-bbb-1
+5:00 Pod/checkout-bbb-1 Scheduled event=9: Successfully assigned shop/checkout-bbb-1 to node-0
+5:01 Pod/checkout-bbb-1 Pulling{app} event=10 node=node-0: Pulling image "app:1.1-typo"
+5:03 Pod/checkout-bbb-1 !Failed{app} event=11 node=node-0: Failed to pull image "app:1.1-typo": not found
+5:10 Pod/quiet-ccc-1 Started{app} event=12 node=node-0: Container started
+`
+
+const unschedulable = `0:00 Pod/stuck-5d9f-abc !FailedScheduling: 0/3 nodes are available`
 
 // clock is a board's clock. A test sets it.
 type clock struct{ time.Time }
@@ -100,15 +34,15 @@ type clock struct{ time.Time }
 func (c *clock) now() time.Time { return c.Time }
 
 // boardOf returns a board that has the records, a minute after the last one.
-func boardOf(t testing.TB, story ...happening) *board {
-	t.Helper()
-	end := 0
-	for _, h := range story {
-		end = max(end, h.at)
+func boardOf(lines string) *board {
+	records := story.Records(lines)
+	c := &clock{story.Epoch.Add(time.Minute)}
+	if len(records) > 0 {
+		c.Time = c.Add(records[len(records)-1].At)
 	}
-	b := newBoard((&clock{second(end + 60)}).now)
-	for _, h := range story {
-		b.add(h.logs(t))
+	b := newBoard(c.now)
+	for _, r := range records {
+		b.add(r.Logs(story.Epoch))
 	}
 	return b
 }

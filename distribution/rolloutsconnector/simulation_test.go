@@ -7,7 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -16,9 +19,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
 var (
@@ -29,9 +34,9 @@ var (
 // defaultSeeds returns fewer with the race detector, which makes the simulation many times slower.
 func defaultSeeds() uint64 {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		return 50
+		return 30
 	}
-	return 1000
+	return 400
 }
 
 // maxFailures is after how many seeds that failed a test ends.
@@ -40,7 +45,7 @@ const maxFailures = 5
 // TestSimulatedEnvironments: whatever restarts and repeats happen, a backend has each rollout and each pod in the end, with the
 // ids that the model of all records has. Nothing is delivered twice, except around a kill -9.
 func TestSimulatedEnvironments(t *testing.T) {
-	eachSeed(t, func(t *testing.T, e *environment, random *rand.Rand) {
+	eachSeed(t, func(t *testing.T, e environment, random *rand.Rand) {
 		quiet := simulate(t, &simulation{e: e})
 		quiet.require(t, quiet.differences())
 		disturbed := simulate(t, &simulation{e: e, random: random, faults: faults})
@@ -49,22 +54,71 @@ func TestSimulatedEnvironments(t *testing.T) {
 }
 
 // eachSeed ends after some seeds that failed.
-func eachSeed(t *testing.T, test func(*testing.T, *environment, *rand.Rand)) {
+func eachSeed(t *testing.T, test func(*testing.T, environment, *rand.Rand)) {
 	t.Helper()
-	first, last := uint64(1), *seeds
+	stories, first, last := corpus(t), uint64(1), *seeds
 	if *oneSeed != 0 {
 		first, last = *oneSeed, *oneSeed
 	}
 	for seed, failed := first, 0; seed <= last && failed < maxFailures; seed++ {
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { test(t, newEnvironment(seed), rand.New(rand.NewPCG(seed, 2))) }) {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { test(t, newEnvironment(stories, seed), rand.New(rand.NewPCG(seed, 2))) }) {
 			failed++
 		}
 	}
 }
 
+// environment has what happens to some workloads: stories of the package rollout.
+type environment struct {
+	records []story.Record
+	note    string // an attribute of all workloads
+}
+
+// corpus returns the stories of at most two hours.
+func corpus(t *testing.T) (all [][]story.Record) {
+	t.Helper()
+	files, err := filepath.Glob("../internal/rollout/testdata/stories/*.txt")
+	require.NoError(t, err)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		lines, _, _ := strings.Cut(string(content), "\n\n")
+		lines, _, _ = strings.Cut(lines, "\nnow ")
+		if records := story.Records(lines); records[len(records)-1].At <= 2*time.Hour {
+			all = append(all, records)
+		}
+	}
+	require.Greater(t, len(all), 50)
+	return all
+}
+
+// newEnvironment chooses stories. Each is in a namespace of its own. Kubelets and controllers drop some Events.
+func newEnvironment(stories [][]story.Record, seed uint64) (e environment) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	drops := []float64{0, 0, 0.1, 0.4}[random.IntN(4)]
+	if seed%20 == 0 {
+		e.note = strings.Repeat("x", 1_200_000) // So that the journal writes snapshots.
+	}
+	for i := range 1 + random.IntN(3) {
+		for _, r := range stories[random.IntN(len(stories))] {
+			if r.Warning || random.Float64() >= drops {
+				r.Settings = maps.Clone(r.Settings)
+				r.Settings["namespace"] += fmt.Sprint("shop", i)
+				e.records = append(e.records, r)
+			}
+		}
+	}
+	slices.SortStableFunc(e.records, func(a, b story.Record) int { return cmp.Compare(a.At, b.At) })
+	return e
+}
+
+// logsOf returns records as the receiver emits them.
+func (e *environment) logsOf(all []story.Record, epoch time.Time) plog.Logs {
+	return with(logsOf(all, epoch), "k8s.namespace.label.note", e.note)
+}
+
 // simulation sends the records of an environment to a connector, in simulated time.
 type simulation struct {
-	e      *environment
+	e      environment
 	random *rand.Rand // nil: no faults
 	faults []func(*simulation)
 	rarity int // how many batches there are between two faults
@@ -131,7 +185,7 @@ func (s *simulation) heal() {
 
 // sendNext sends the next batch when its records come.
 func (s *simulation) sendNext() {
-	time.Sleep(time.Until(s.epoch.Add(s.e.records[s.sent].at)))
+	time.Sleep(time.Until(s.epoch.Add(s.e.records[s.sent].At)))
 	if s.random != nil && s.upTo(s.rarity) == 0 {
 		s.faults[s.upTo(len(s.faults))](s)
 	}
@@ -141,17 +195,17 @@ func (s *simulation) sendNext() {
 }
 
 // batch returns records that have come, at least one.
-func (s *simulation) batch() []record {
+func (s *simulation) batch() []story.Record {
 	most := 1 + s.upTo(10)
 	for i, r := range s.e.records[s.sent:] {
-		if i > 0 && (i == most || s.epoch.Add(r.at).After(time.Now())) {
+		if i > 0 && (i == most || s.epoch.Add(r.At).After(time.Now())) {
 			return s.e.records[s.sent : s.sent+i]
 		}
 	}
 	return s.e.records[s.sent:]
 }
 
-func (s *simulation) send(batch []record) error {
+func (s *simulation) send(batch []story.Record) error {
 	return s.ConsumeLogs(s.t.Context(), s.e.logsOf(batch, s.epoch))
 }
 
@@ -199,6 +253,8 @@ func (s *simulation) kill() {
 func (s *simulation) rejectSpans() {
 	s.note("the backend rejects spans")
 	s.fail(errors.New("unavailable"))
+	back := s.sink
+	time.AfterFunc(patience/2, func() { back.fail(nil) }) // What is rejected for longer is dropped.
 }
 
 func (s *simulation) takeSpans() {
@@ -266,12 +322,12 @@ func (s *simulation) require(t *testing.T, differences []string) {
 	if len(differences) == 0 {
 		return
 	}
-	story := slices.Clone(s.happened)
+	all := slices.Clone(s.happened)
 	for _, r := range s.e.records {
-		story = append(story, fmt.Sprintf("%v %s/%s %s x%d %s %s", r.at, r.about.kind, r.about.name, r.reason, r.count, r.container, r.message))
+		all = append(all, fmt.Sprintf("%v %s/%s %s %v %s %s", r.At, r.Kind, r.Name, r.Reason, r.Settings, r.Container, r.Message))
 	}
-	slices.SortStableFunc(story, func(a, b string) int { return cmp.Compare(atOf(a), atOf(b)) })
-	t.Fatalf("%s\n%s", strings.Join(differences, "\n"), strings.Join(story, "\n"))
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(atOf(a), atOf(b)) })
+	t.Fatalf("%s\n%s", strings.Join(differences, "\n"), strings.Join(all, "\n"))
 }
 
 // atOf returns the time with which a line of a story begins.

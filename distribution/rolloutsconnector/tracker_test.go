@@ -32,6 +32,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
 )
 
@@ -40,7 +41,6 @@ type sink struct {
 	mu       sync.Mutex // guards the following
 	requests []ptrace.Traces
 	logs     []plog.Logs
-	err      error                     // that the next requests get
 	during   func()                    // called during the next request of traces; nil: nothing is
 	rejects  func(ptrace.Traces) error // the error of a request; nil: none has one
 }
@@ -51,13 +51,13 @@ func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rejects != nil && s.rejects(traces) != nil {
-		return s.rejects(traces)
+	if s.rejects != nil {
+		if err := s.rejects(traces); err != nil {
+			return err
+		}
 	}
-	if s.err == nil {
-		s.requests = append(s.requests, traces)
-	}
-	return s.err
+	s.requests = append(s.requests, traces)
+	return nil
 }
 
 // next sets what is called during the next request of traces, and returns what was set before.
@@ -85,11 +85,7 @@ func (s *sink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
 func (*sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 // fail sets the error that the next requests get; nil: none.
-func (s *sink) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-}
+func (s *sink) fail(err error) { s.reject(func(ptrace.Traces) error { return err }) }
 
 // received returns the requests that were delivered.
 func (s *sink) received() []ptrace.Traces {
@@ -115,19 +111,7 @@ func (s *sink) spans() (names []string) {
 func allSpans(traces ptrace.Traces) iter.Seq[ptrace.Span] {
 	return func(yield func(ptrace.Span) bool) {
 		for _, rs := range traces.ResourceSpans().All() {
-			for span := range spansOf(rs) {
-				if !yield(span) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func spansOf(rs ptrace.ResourceSpans) iter.Seq[ptrace.Span] {
-	return func(yield func(ptrace.Span) bool) {
-		for _, ss := range rs.ScopeSpans().All() {
-			for _, span := range ss.Spans().All() {
+			for _, span := range rs.ScopeSpans().At(0).Spans().All() {
 				if !yield(span) {
 					return
 				}
@@ -157,15 +141,6 @@ func (d *disk) failAfter(left int, err error) {
 	d.left, d.err = left, err
 }
 
-// write returns the error of a write. Callers must hold mu.
-func (d *disk) write() error {
-	if d.left > 0 {
-		d.left--
-		return nil
-	}
-	return d.err
-}
-
 // content returns a copy of the values.
 func (d *disk) content() map[string][]byte {
 	d.mu.Lock()
@@ -183,34 +158,29 @@ func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
 	return d.values[key], nil
 }
 
-func (d *disk) Set(_ context.Context, key string, value []byte) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	err := d.write()
-	if err == nil {
-		d.values[key] = value
-	}
-	return err
+func (d *disk) Set(ctx context.Context, key string, value []byte) error {
+	return d.Batch(ctx, storage.SetOperation(key, value))
 }
 
-func (d *disk) Delete(_ context.Context, key string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	err := d.write()
-	if err == nil {
-		delete(d.values, key)
-	}
-	return err
+func (d *disk) Delete(ctx context.Context, key string) error {
+	return d.Batch(ctx, storage.DeleteOperation(key))
 }
 
-func (d *disk) Batch(ctx context.Context, ops ...*storage.Operation) error {
+func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, op := range ops {
-		change := func() error { return d.Set(ctx, op.Key, op.Value) }
-		if op.Type == storage.Delete {
-			change = func() error { return d.Delete(ctx, op.Key) }
-		}
-		if err := change(); err != nil {
+		if d.left--; d.left < 0 && d.err != nil {
+			err := d.err
+			d.mu.Unlock()
+			time.Sleep(time.Second) // More records come meanwhile.
+			d.mu.Lock()
 			return err
+		}
+		if op.Type == storage.Set {
+			d.values[op.Key] = op.Value
+		} else {
+			delete(d.values, op.Key)
 		}
 	}
 	return nil
@@ -280,36 +250,38 @@ func (p *process) stop(t testing.TB) {
 	require.NoError(t, p.telemetry.Shutdown(context.WithoutCancel(t.Context())))
 }
 
-// records returns one record of the pod for each reason, all at this time.
-func records(name string, at time.Time, reasons ...string) plog.Logs {
-	logs := plog.NewLogs()
-	rl := logs.ResourceLogs().AppendEmpty()
-	owner := name[:strings.LastIndex(name, "-")]
-	for key, value := range map[string]string{
-		"k8s.cluster.uid": "cluster", "k8s.object.api_version": "v1", "k8s.object.kind": "Pod", "k8s.object.name": name,
-		"k8s.object.uid": "uid-" + name, "k8s.workload.kind": "Deployment", "k8s.workload.name": "shop", "k8s.workload.uid": "uid-shop",
-		"k8s.container.name": "app",
-	} {
-		rl.Resource().Attributes().PutStr(key, value)
-	}
-	rl.Resource().Attributes().PutEmptySlice("k8s.owner.chain").AppendEmpty().SetStr("replicaset.apps/" + owner)
-	scope := rl.ScopeLogs().AppendEmpty()
+// records returns one record of the pod for each reason, all of now. BackOff is a warning.
+func records(name string, reasons ...string) plog.Logs {
+	lines := ""
 	for _, reason := range reasons {
-		record := scope.LogRecords().AppendEmpty()
-		record.SetEventName("k8s.event")
-		record.SetTimestamp(pcommon.NewTimestampFromTime(at))
-		record.Body().SetStr(reason)
-		record.Attributes().PutStr("k8s.event.uid", name+reason)
-		record.Attributes().PutStr("k8s.event.reason", reason)
-		record.Attributes().PutStr("k8s.event.type", map[bool]string{true: "Warning", false: "Normal"}[reason == "BackOff"])
+		lines += "0s Pod/" + name + " " + strings.Replace(reason, "BackOff", "!BackOff", 1) + "{app}: " + reason + "\n"
+	}
+	return logsOf(story.Records(lines), time.Now())
+}
+
+// logsOf returns records of a story that begins at a time.
+func logsOf(all []story.Record, epoch time.Time) plog.Logs {
+	logs := plog.NewLogs()
+	for _, r := range all {
+		r.Logs(epoch).ResourceLogs().MoveAndAppendTo(logs.ResourceLogs())
 	}
 	return logs
+}
+
+// tell gives the connector the records of a story when their time comes.
+func (p *process) tell(t testing.TB, lines string) {
+	t.Helper()
+	epoch := time.Now()
+	for _, r := range story.Records(lines) {
+		time.Sleep(time.Until(epoch.Add(r.At)))
+		p.consume(t, r.Logs(epoch))
+	}
 }
 
 func TestWithoutStorageTheRestIsDeliveredAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Scheduled")))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", "Scheduled")))
 		p.stop(t)
 		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "schedule"}, p.spans())
 	})
@@ -322,7 +294,7 @@ func TestMissingAttributesAreReportedOnce(t *testing.T) {
 			logger, logged := observer.New(zap.WarnLevel)
 			p := startWith(t, nil, nil, zap.New(logger))
 			for range 2 {
-				logs := records("shop-a-1", time.Now(), "Scheduled")
+				logs := records("shop-a-1", "Scheduled")
 				logs.ResourceLogs().At(0).Resource().Attributes().Remove(attribute)
 				p.consume(t, logs)
 			}
@@ -339,15 +311,15 @@ func TestMissingAttributesAreReportedOnce(t *testing.T) {
 func TestEachPartIsDeliveredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
-		p.consume(t, records("shop-a-1", time.Now(), "Scheduled", "Created", "Started"))
+		p.consume(t, records("shop-a-1", "Scheduled", "Created", "Started"))
 		time.Sleep(59 * time.Second)
 		assert.Empty(t, p.spans())
 		time.Sleep(3 * time.Second)
 		all := []string{"rollout deployment/shop complete", "pod shop-a-1", "schedule", "start app"}
 		assert.Equal(t, all, p.spans())
-		p.consume(t, records("shop-a-1", time.Now(), "BackOff"))
+		p.consume(t, records("shop-a-1", "BackOff"))
 		time.Sleep(time.Hour)
-		p.consume(t, records("shop-a-1", time.Now(), "Killing"))
+		p.consume(t, records("shop-a-1", "Killing"))
 		time.Sleep(2 * time.Minute)
 		assert.Equal(t, append(all, "stop shop-a-1"), p.spans(), "the end of the pod is a part of its own")
 		p.stop(t)
@@ -359,21 +331,14 @@ func TestEachPartIsDeliveredOnce(t *testing.T) {
 // failed before does not matter, however slowly the program started.
 func TestProvenRolloutIsDeliveredSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
-		d := e.newWorkload("Deployment", "web")
-		before, after := d.owned("ReplicaSet", d.name+"-a", "uid-a"), d.owned("ReplicaSet", d.name+"-b", "uid-b")
-		pod := after.owned("Pod", after.name+"-x", "uid-x")
-		for i, h := range []happening{
-			{0, d, "ScalingReplicaSet", "Scaled up replica set " + after.name + " from 0 to 1", ""},
-			{0, pod, "Scheduled", "Successfully assigned", ""}, {time.Second, pod, "Started", "Container started", "app"},
-			{5 * time.Second, pod, "Unhealthy", "Readiness probe failed", "app"},
-			{6 * time.Minute, d, "ScalingReplicaSet", "Scaled down replica set " + before.name + " from 1 to 0", ""},
-		} {
-			time.Sleep(time.Until(epoch.Add(h.at)))
-			p.consume(t, e.logsOf([]record{{h, fmt.Sprint("event-", i), h.at, 1}}, epoch))
-		}
+		p := start(t, nil, nil)
+		p.tell(t, `0s Deployment/web ScalingReplicaSet: Scaled up replica set web-b from 0 to 1
+0s Pod/web-b-x Scheduled: Successfully assigned
+1s Pod/web-b-x Started{app}: Container started
+5s Pod/web-b-x !Unhealthy{app}: Readiness probe failed
+6m0s Deployment/web ScalingReplicaSet: Scaled down replica set web-a from 1 to 0`)
 		time.Sleep(12 * time.Second)
-		assert.Contains(t, p.spans(), "rollout deployment/"+d.name+" complete")
+		assert.Contains(t, p.spans(), "rollout deployment/web complete")
 		p.stop(t)
 	})
 }
@@ -385,7 +350,7 @@ func TestFailedAndIncompleteRollouts(t *testing.T) {
 	}{{[]string{"Scheduled"}, "incomplete"}, {[]string{"Scheduled", "Started", "BackOff"}, "failed"}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := start(t, nil, nil)
-			p.consume(t, records("shop-a-1", time.Now(), c.reasons...))
+			p.consume(t, records("shop-a-1", c.reasons...))
 			time.Sleep(290 * time.Second)
 			assert.Empty(t, p.spans())
 			time.Sleep(20 * time.Second)
@@ -397,21 +362,15 @@ func TestFailedAndIncompleteRollouts(t *testing.T) {
 
 // TestJobThatFailsLate: the trace waits for the end of the Job, and its pod does not.
 func TestJobThatFailsLate(t *testing.T) {
-	for reason, outcome := range map[string]string{"DeadlineExceeded": "failed", "Completed": "complete"} {
+	for reason, outcome := range map[string]string{"!DeadlineExceeded": "failed", "Completed": "complete"} {
 		synctest.Test(t, func(t *testing.T) {
-			p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
-			job := e.newWorkload("Job", "import")
-			pod := job.owned("Pod", job.name+"-x", "uid-x")
-			for i, h := range []happening{
-				{0, job, "SuccessfulCreate", "Created pod: " + pod.name, ""}, {0, pod, "Started", "Container started", "app"},
-				{3 * time.Hour, job, reason, "the Job has ended", ""},
-			} {
-				time.Sleep(time.Until(epoch.Add(h.at)))
-				p.consume(t, e.logsOf([]record{{h, fmt.Sprint("event-", i), h.at, 1}}, epoch))
-			}
-			assert.Equal(t, []string{"pod " + pod.name, "schedule", "start app"}, p.spans())
+			p := start(t, nil, nil)
+			p.tell(t, `0s Job/import SuccessfulCreate: Created pod: import-x
+0s Pod/import-x<job.batch/import Started{app}: Container started
+3h0m0s Job/import `+reason+`: the Job has ended`)
+			assert.Equal(t, []string{"pod import-x", "schedule", "start app"}, p.spans())
 			time.Sleep(12 * time.Second)
-			assert.Contains(t, p.spans(), "rollout job/"+job.name+" "+outcome)
+			assert.Contains(t, p.spans(), "rollout job/import "+outcome)
 			p.stop(t)
 		})
 	}
@@ -419,16 +378,19 @@ func TestJobThatFailsLate(t *testing.T) {
 
 func TestOpenRolloutSurvivesARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		at, d := time.Now(), &disk{values: map[string][]byte{}}
+		d := &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
-		p.consume(t, records("shop-a-1", at, "Scheduled", "Created"))
-		synctest.Wait()
+		p.consume(t, records("shop-a-1", "Scheduled", "Created"))
+		p.consume(t, records("shop-a-2", "Started"))
+		time.Sleep(63 * time.Second)
 		killed := &disk{values: d.content()}
 		p.stop(t)
-		assert.Empty(t, p.spans(), "with storage, the rollout goes on after the restart")
+		assert.Equal(t, []string{"pod shop-a-2", "start app"}, p.spans(), "with storage, the rollout goes on after the restart")
 
+		time.Sleep(10 * time.Minute)
 		p = start(t, killed, nil)
-		p.consume(t, records("shop-a-1", at, "Created", "Started"))
+		time.Sleep(30 * time.Second)
+		p.consume(t, records("shop-a-1", "Created", "Started"))
 		time.Sleep(63 * time.Second)
 		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "schedule", "start app"}, p.spans())
 		p.stop(t)
@@ -446,8 +408,14 @@ func TestFullDisk(t *testing.T) {
 		d := &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
 		d.fail(errors.New("disk full"))
-		p.consume(t, records("shop-a-1", time.Now(), "Scheduled", "Started"))
+		p.consume(t, records("shop-a-1", "Scheduled", "Started"))
+		time.Sleep(time.Second / 2)
+		p.consume(t, records("shop-b-1", "Started"))
 		time.Sleep(10 * time.Second)
+		for i := range 8 { // More than waits for the storage.
+			large := with(records(fmt.Sprintf("shop-%d-1", i), "Started"), "k8s.namespace.label.note", strings.Repeat("x", 1_200_000))
+			p.consume(t, large)
+		}
 		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_storage_errors"))
 		d.fail(nil)
 		time.Sleep(40 * time.Second)
@@ -455,7 +423,7 @@ func TestFullDisk(t *testing.T) {
 		p.stop(t)
 		p = start(t, killed, nil)
 		time.Sleep(63 * time.Second)
-		assert.Len(t, p.spans(), 4)
+		assert.Subset(t, p.spans(), []string{"pod shop-a-1", "pod shop-b-1", "pod shop-0-1"})
 		p.stop(t)
 	})
 }
@@ -479,7 +447,7 @@ func TestStorageThatHangs(t *testing.T) {
 		begin := time.Now()
 		const count = 3000
 		for i := range count {
-			p.consume(t, of(fmt.Sprint("workload-", i), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled", "Started")))
+			p.consume(t, with(records(fmt.Sprintf("shop-%d-1", i), "Scheduled", "Started"), "k8s.workload.uid", fmt.Sprint(i)))
 		}
 		assert.Equal(t, begin, time.Now())
 		saved := p.Logs.(*output).tracker.saved
@@ -500,7 +468,7 @@ func TestDamagedStorage(t *testing.T) {
 		d := &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
 		for _, name := range []string{"shop-a-1", "shop-b-1"} {
-			p.consume(t, records(name, time.Now(), "Scheduled", "Started"))
+			p.consume(t, records(name, "Scheduled", "Started"))
 			synctest.Wait()
 		}
 		saved := d.content()
@@ -534,7 +502,7 @@ func TestRejectedRollout(t *testing.T) {
 				return nil
 			})
 			for _, name := range []string{"shop-a-1", "shop-b-1"} {
-				p.consume(t, records(name, time.Now(), "Started"))
+				p.consume(t, records(name, "Started"))
 			}
 			time.Sleep(63 * time.Second)
 			assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-b-1", "start app"}, p.spans())
@@ -551,10 +519,10 @@ func TestPipelineThatHangs(t *testing.T) {
 		p := start(t, nil, nil)
 		hung := make(chan struct{})
 		p.next(func() { <-hung })
-		p.consume(t, records("shop-a-1", time.Now(), "Started"))
+		p.consume(t, records("shop-a-1", "Started"))
 		time.Sleep(2 * time.Minute)
 		begin := time.Now()
-		p.consume(t, records("shop-b-1", time.Now(), "Started"))
+		p.consume(t, records("shop-b-1", "Started"))
 		require.NoError(t, p.Shutdown(t.Context()))
 		assert.Equal(t, shutdownTimeout, time.Since(begin))
 		close(hung)
@@ -562,15 +530,11 @@ func TestPipelineThatHangs(t *testing.T) {
 	})
 }
 
-// of makes the records those of another workload.
-func of(workload string, logs plog.Logs) plog.Logs {
-	logs.ResourceLogs().At(0).Resource().Attributes().PutStr("k8s.workload.uid", workload)
-	return logs
-}
-
-// in puts records into a namespace.
-func in(namespace string, logs plog.Logs) plog.Logs {
-	logs.ResourceLogs().At(0).Resource().Attributes().PutStr("k8s.namespace.name", namespace)
+// with sets an attribute of the records' resources.
+func with(logs plog.Logs, attribute, value string) plog.Logs {
+	for _, resource := range logs.ResourceLogs().All() {
+		resource.Resource().Attributes().PutStr(attribute, value)
+	}
 	return logs
 }
 
@@ -578,23 +542,20 @@ func in(namespace string, logs plog.Logs) plog.Logs {
 func TestBoundOfATenant(t *testing.T) {
 	for name, flood := range map[string]func(int) plog.Logs{
 		"names of pods": func(i int) plog.Logs {
-			logs := records("evil-a-1", time.Now(), "SuccessfulCreate")
-			logs.ResourceLogs().At(0).Resource().Attributes().PutStr("k8s.object.kind", "ReplicaSet")
-			body := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body()
-			body.SetStr(fmt.Sprint("Created pod: ", strings.Repeat("x", 240), i))
-			return logs
+			line := fmt.Sprint("0s ReplicaSet/evil-a SuccessfulCreate: Created pod: ", strings.Repeat("x", 240), i)
+			return logsOf(story.Records(line), time.Now())
 		},
-		"pods of one revision": func(i int) plog.Logs { return records(fmt.Sprint("evil-a-", i), time.Now(), "Scheduled", "Started") },
+		"pods of one revision": func(i int) plog.Logs { return records(fmt.Sprint("evil-a-", i), "Scheduled", "Started") },
 		"revisions": func(i int) plog.Logs {
-			return records(fmt.Sprint("evil-", i, "-1"), time.Now(), "Scheduled", "Started")
+			return records(fmt.Sprint("evil-", i, "-1"), "Scheduled", "Started")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := start(t, nil, func(c *Config) { c.MaxRollouts = 10 })
-				p.consume(t, in("shop", records("shop-a-1", time.Now(), "Scheduled")))
+				p.consume(t, records("shop-a-1", "Scheduled"))
 				for i := range 5_000 {
-					p.consume(t, in("evil", flood(i)))
+					p.consume(t, with(flood(i), "k8s.namespace.name", "evil"))
 				}
 				model := p.Logs.(*output).tracker.model
 				assert.LessOrEqual(t, model.Size(), 10*bytesPerRollout)
@@ -611,12 +572,12 @@ func TestBoundOfATenant(t *testing.T) {
 func TestForgottenRollout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, func(c *Config) { c.MaxRollouts = 1 })
-		p.consume(t, records("shop-a-1", time.Now(), "Started"))
+		p.consume(t, records("shop-a-1", "Started"))
 		time.Sleep(2 * time.Minute)
 		for i := range 100 {
-			p.consume(t, records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Started"))
+			p.consume(t, records(fmt.Sprintf("shop-%d-1", i), "Started"))
 		}
-		p.consume(t, records("shop-a-1", time.Now(), "BackOff"))
+		p.consume(t, records("shop-a-1", "BackOff"))
 		time.Sleep(time.Hour)
 		count := 0
 		for _, name := range p.spans() {
@@ -629,25 +590,34 @@ func TestForgottenRollout(t *testing.T) {
 	})
 }
 
-// TestLargeRolloutIsCut: 6,000 pods make one trace, in several requests of at most 2 MiB.
+// TestLargeRolloutIsCut: 6,000 pods make one trace, in several requests of at most 2 MiB. News of another revision that
+// come meanwhile are not forgotten.
 func TestLargeRolloutIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
-		at := time.Now()
+		p.consume(t, records("shop-b-1", "Started"))
+		time.Sleep(time.Second)
 		for i := range 6_000 {
-			p.consume(t, records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started"))
+			p.consume(t, records(fmt.Sprintf("shop-a-%d", i), "Scheduled", "Started"))
 		}
-		time.Sleep(63 * time.Second)
-		assert.Len(t, p.spans(), 1+3*6_000)
-		assert.Greater(t, len(p.received()), 1)
-		traces := map[pcommon.TraceID]bool{}
-		for _, request := range p.received() {
+		large, traces := 0, map[pcommon.TraceID]bool{}
+		p.reject(func(request ptrace.Traces) error {
 			assert.LessOrEqual(t, (&ptrace.ProtoMarshaler{}).TracesSize(request), 2<<20)
-			for span := range allSpans(request) {
-				traces[span.TraceID()] = true
+			if request.SpanCount() > 1000 {
+				large++
+				p.consume(t, records("shop-b-2", "Started"))
 			}
-		}
+			for span := range allSpans(request) {
+				if strings.HasPrefix(span.Name(), "pod shop-a-") {
+					traces[span.TraceID()] = true
+				}
+			}
+			return nil
+		})
+		time.Sleep(10 * time.Minute)
+		assert.Greater(t, large, 1)
 		assert.Len(t, traces, 1)
+		assert.Len(t, p.spans(), 1+3*6_000+1+2*2)
 		p.stop(t)
 	})
 }
@@ -658,11 +628,7 @@ func TestRepeatsAreNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
 		for i := range 200 {
-			logs := records("shop-a-1", time.Now(), "Pulled", "BackOff")
-			for _, record := range logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().All() {
-				record.Attributes().PutStr("k8s.event.uid", fmt.Sprint("event-", i, record.Body().Str()))
-			}
-			require.NoError(t, p.ConsumeLogs(t.Context(), logs))
+			p.tell(t, fmt.Sprintf("0s Pod/shop-a-1 Pulled{app}: %d\n0s Pod/shop-a-1 !BackOff{app}: %d", i, i))
 			time.Sleep(2 * time.Second)
 		}
 		assert.Len(t, p.received(), 1, "after five minutes")
@@ -697,9 +663,11 @@ func TestStampedRecords(t *testing.T) {
 		for _, c := range []component.Component{toTraces, toLogs} {
 			require.NoError(t, c.Start(t.Context(), host{}))
 		}
-		logs := records("shop-a-1", time.Now(), "Scheduled", "Started", "Unrelated")
-		own := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(1)
-		own.SetTraceID(pcommon.TraceID{1})
+		logs := records("shop-a-1", "Scheduled", "Started", "Unrelated")
+		record := func(logs plog.Logs, i int) plog.LogRecord {
+			return logs.ResourceLogs().At(i).ScopeLogs().At(0).LogRecords().At(0)
+		}
+		record(logs, 1).SetTraceID(pcommon.TraceID{1})
 		require.NoError(t, toTraces.ConsumeLogs(t.Context(), logs))
 		require.NoError(t, toLogs.ConsumeLogs(t.Context(), logs))
 		for _, c := range []component.Component{toTraces, toLogs} {
@@ -710,9 +678,9 @@ func TestStampedRecords(t *testing.T) {
 		for span := range allSpans(out.received()[0]) {
 			ids[span.Name()] = span.TraceID().String() + span.SpanID().String()
 		}
-		stamped := out.logs[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
-		assert.Equal(t, ids["pod shop-a-1"], stamped.At(0).TraceID().String()+stamped.At(0).SpanID().String())
-		assert.Equal(t, pcommon.TraceID{1}, stamped.At(1).TraceID(), "its own trace context stays")
-		assert.Equal(t, 3, stamped.Len())
+		stamped := record(out.logs[0], 0)
+		assert.Equal(t, ids["pod shop-a-1"], stamped.TraceID().String()+stamped.SpanID().String())
+		assert.Equal(t, pcommon.TraceID{1}, record(out.logs[0], 1).TraceID(), "its own trace context stays")
+		assert.Equal(t, 3, out.logs[0].LogRecordCount())
 	})
 }

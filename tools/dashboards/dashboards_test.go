@@ -97,42 +97,31 @@ func TestGrafanaCanImportTheDashboards(t *testing.T) {
 		assert.NotContains(t, uids, d.variant+d.UID, "%s and %s have the same UID", d.file, uids[d.variant+d.UID])
 		uids[d.variant+d.UID] = d.file
 		assert.NotContains(t, d.text, "tilt", "%s: users without Tilt would see an empty label", d.file)
-	}
-}
-
-func TestPanelsExplainThemselves(t *testing.T) {
-	for _, d := range read(t, directory) {
-		ids := map[int]bool{}
-		for _, p := range d.Panels {
-			assert.NotZero(t, p.ID, "%s: %s", d.file, p.Title)
-			assert.False(t, ids[p.ID], "%s: %s has the ID %d of another panel", d.file, p.Title, p.ID)
-			ids[p.ID] = true
-			assert.NotEmpty(t, p.Title, d.file)
-			if p.Type == "row" {
-				continue
-			}
-			assert.NotEmpty(t, p.Description, "%s: %s", d.file, p.Title)
-			assert.NotEmpty(t, p.Targets, "%s: %s", d.file, p.Title)
-			if p.Type != "logs" { // Log lines have no unit.
-				assert.NotEmpty(t, p.FieldConfig.Defaults.Unit, "%s: %s", d.file, p.Title)
-			}
+		if d.variant == "without-loki" {
+			assert.NotRegexp(t, `(?i)loki|\$\{logs`, d.text, d.file)
+			assert.NotEmpty(t, d.Panels, d.file)
 		}
 	}
 }
 
-// TestPanelsFillTheGrid: no two panels are in the same place, and no place is empty.
-func TestPanelsFillTheGrid(t *testing.T) {
+// TestPanels explain themselves. No two are in the same place, and no place is empty.
+func TestPanels(t *testing.T) {
 	for _, d := range read(t, directory) {
-		taken, bottom := map[[2]int]string{}, 0
+		ids, taken, bottom := map[int]bool{0: true}, map[[2]int]bool{}, 0
 		for _, p := range d.Panels {
+			name := d.file + ": " + p.Title
+			assert.False(t, ids[p.ID], "%s has no ID, or that of another panel", name)
+			ids[p.ID] = true
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
-					assert.Empty(t, taken[[2]int{x, y}], "%s: %s overlaps", d.file, p.Title)
-					assert.Less(t, x, columns, "%s: %s is too wide", d.file, p.Title)
-					taken[[2]int{x, y}] = p.Title
+					assert.True(t, x < columns && !taken[[2]int{x, y}], "%s overlaps", name)
+					taken[[2]int{x, y}] = true
 				}
 			}
 			bottom = max(bottom, p.GridPos.Y+p.GridPos.H)
+			assert.NotEmpty(t, p.Title, d.file)
+			isRow, hasUnit := p.Type == "row", p.FieldConfig.Defaults.Unit != "" || p.Type == "logs"
+			assert.True(t, isRow || p.Description != "" && len(p.Targets) > 0 && hasUnit, "%s has no description, query or unit", name)
 		}
 		assert.Len(t, taken, bottom*columns, "%s has empty places", d.file)
 	}
@@ -231,18 +220,6 @@ func checkTarget(t *testing.T, all []parsed, from parsed, link string) string {
 		given[name] = true
 	}
 	return uid
-}
-
-// TestWithoutLoki: this variant has nothing of Loki, and everything else.
-func TestWithoutLoki(t *testing.T) {
-	for _, d := range read(t, directory) {
-		if d.variant == "." {
-			continue
-		}
-		assert.NotRegexp(t, `(?i)loki`, d.text, d.file)
-		assert.NotContains(t, d.text, "${logs", d.file)
-		assert.NotEmpty(t, d.Panels, d.file)
-	}
 }
 
 // TestQueriesOfLogsSelectTheReceiver: each query of records, also of a link, selects streams by the

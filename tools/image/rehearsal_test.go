@@ -26,7 +26,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/module"
@@ -75,7 +74,6 @@ func TestRehearsal(t *testing.T) {
 
 	pushedImage := pushedTo(t, filepath.Join(r.clone, "build", "image"), image)
 	pushedChart := pushedTo(t, filepath.Join(r.clone, "build", "chart"), chart)
-	t.Run("the notes", r.checkNotes)
 	t.Run("the checksums", r.checkChecksums)
 	t.Run("the image", func(t *testing.T) { r.checkImage(t, pushedImage) })
 	t.Run("the chart", func(t *testing.T) { r.checkChart(t, pushedImage) })
@@ -193,13 +191,6 @@ func (r *rehearsal) cosign(t *testing.T, arguments ...string) (output string, er
 	return string(text), err
 }
 
-func (r *rehearsal) checkNotes(t *testing.T) {
-	notes := read(t, r.clone, "build/release-notes.md")
-	assert.Greater(t, len(notes), 100)
-	assert.NotRegexp(t, `(?m)^## `, notes, "the notes are of one version")
-	assert.NotRegexp(t, `\]\((docs|examples)/`, notes, "links lead from the page of the release")
-}
-
 func (r *rehearsal) checkChecksums(t *testing.T) {
 	dist := filepath.Join(r.clone, "build", "dist")
 	files := map[string]bool{"SHA256SUMS": true, "SHA256SUMS.sigstore.json": true}
@@ -225,7 +216,6 @@ func (r *rehearsal) checkChecksums(t *testing.T) {
 func (r *rehearsal) checkImage(t *testing.T, pushed name.Digest) {
 	index, err := remote.Index(pushed, remote.WithContext(t.Context()), withLogin)
 	require.NoError(t, err)
-	require.NoError(t, validate.Index(index))
 	manifest, err := index.IndexManifest()
 	require.NoError(t, err)
 	var platforms []string
@@ -275,29 +265,18 @@ func (r *rehearsal) checkSignatures(t *testing.T, image, chart name.Digest) {
 	for _, part := range manifest.Manifests {
 		signed = append(signed, image.Context().Digest(part.Digest.String()).String())
 	}
-	other := filepath.Join(t.TempDir(), "other")
-	output, err := r.cosign(t, "generate-key-pair", "--output-key-prefix", other)
-	require.NoError(t, err, output)
 	key := filepath.Join(r.keys, "cosign.pub")
 	for _, reference := range signed {
 		output, err := r.cosign(t, "verify", "--key", key, "--insecure-ignore-tlog=true", reference)
 		assert.NoError(t, err, "%s: %s", reference, output)
-		_, err = r.cosign(t, "verify", "--key", other+".pub", "--insecure-ignore-tlog=true", reference)
-		assert.Error(t, err, "%s: another key", reference)
 	}
 	// A key needs no roots of trust, which cosign would download.
 	roots := filepath.Join(t.TempDir(), "roots.json")
-	output, err = r.cosign(t, "trusted-root", "create", "--out", roots)
+	output, err := r.cosign(t, "trusted-root", "create", "--out", roots)
 	require.NoError(t, err, output)
-	checksums := []string{
-		"verify-blob", "--key", key, "--insecure-ignore-tlog=true", "--trusted-root", roots, "--bundle", "SHA256SUMS.sigstore.json",
-	}
-	output, err = r.cosign(t, append(checksums, "SHA256SUMS")...)
+	output, err = r.cosign(t, "verify-blob", "--key", key, "--insecure-ignore-tlog=true", "--trusted-root", roots,
+		"--bundle", "SHA256SUMS.sigstore.json", "SHA256SUMS")
 	assert.NoError(t, err, output)
-	changed := filepath.Join(t.TempDir(), "SHA256SUMS")
-	require.NoError(t, os.WriteFile(changed, []byte("0 changed\n"), 0o600))
-	_, err = r.cosign(t, append(checksums, changed)...)
-	assert.Error(t, err, "changed checksums")
 }
 
 // checkModules builds a Collector as users do, with the manifest of the page about the distribution. Go

@@ -17,7 +17,7 @@ import (
 
 // Changes returns what changed in the time and namespace of the Query, the newest first.
 func (m *Model) Changes(q Query, now time.Time) (all []Change) {
-	from, until := q.window(now)
+	from, until := q.Window(now)
 	for _, w := range m.look(until).workloads {
 		if !q.admitsKey(w.key, w.key.ID) {
 			continue
@@ -270,7 +270,8 @@ func (v *view) scalings(w *known) (all []Change) {
 	return all
 }
 
-// nextStep is how much later than the next rollout the last pod of the one before can be scaled down.
+// nextStep is how much later the next rollout can begin than the last pod of the one before is scaled down: without a
+// surge, the controller scales down first.
 const nextStep = 10 * time.Second
 
 // isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one began instead.

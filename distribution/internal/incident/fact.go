@@ -132,14 +132,14 @@ func factsIn(logs plog.Logs, now time.Time) (all []*Fact) {
 }
 
 func factOf(resource pcommon.Map, record plog.LogRecord, now time.Time) *Fact {
-	event := record.Attributes()
+	event, key := record.Attributes(), rollout.KeyOf(resource)
 	at := bounded(cmp.Or(record.Timestamp(), record.ObservedTimestamp()).AsTime(), now)
 	f := &Fact{
 		Event: text(event, "k8s.event.uid"), Record: text(event, "log.record.uid"),
 		Type: rollout.Cut(record.SeverityText(), maxName), Reason: text(event, "k8s.event.reason"),
 		Message: rollout.Cut(record.Body().AsString(), maxMessage), Reporter: text(event, "k8s.event.reporting_controller"),
-		Workload: rollout.Cut(rollout.WorkloadKey(resource), 2*maxName), Chain: chainOf(resource), Pod: podOf(resource),
-		Revision:  rollout.Cut(rollout.RevisionOf(resource), 2*maxName),
+		Workload: rollout.Cut(key.Workload, 2*maxName), Chain: chainOf(resource), Pod: podOf(resource),
+		Revision:  rollout.Cut(key.Revision, 2*maxName),
 		Container: text(resource, "k8s.container.name"), Init: strings.Contains(text(event, "k8s.object.fieldpath"), "initContainers"),
 		Node: nodeOf(resource, record), Related: text(event, "k8s.event.related.name"), Manifest: text(resource, "tilt.manifest"),
 		Count: max(1, rollout.Number(event, "k8s.event.count")), First: at, Last: at,
@@ -216,13 +216,7 @@ func objectIn(resource pcommon.Map, prefix string) Object {
 	return Object{strings.ToLower(text(resource, prefix+"kind")), group, text(resource, prefix+"name")}
 }
 
-func text(m pcommon.Map, key string) string {
-	value, ok := m.Get(key)
-	if !ok {
-		return ""
-	}
-	return rollout.Cut(value.AsString(), maxName)
-}
+func text(m pcommon.Map, key string) string { return rollout.Cut(rollout.Text(m, key), maxName) }
 
 // join adds a newer record of the same Event. One with a count that is known repeats a record.
 func (f *Fact) join(newer *Fact) (isNew bool) {

@@ -16,15 +16,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	records "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
 func newStory(t *testing.T) *story {
 	t.Helper()
-	return &story{t: t, model: incident.NewModel(began), namespace: "shop", counts: map[string]int64{}, firsts: map[string]time.Time{}}
+	return &story{t: t, model: incident.NewModel(began), namespace: "shop", counts: map[string]int64{}, firsts: map[string]string{}}
 }
 
 func crashOf(s *story, at time.Time, name string) {
-	s.record(at, fmt.Sprintf("pod/%s-aaa-1{app}@node-0 !BackOff Back-off restarting failed container app in pod %s", name, name))
+	s.record(fmt.Sprintf("%s Pod/%s-aaa-1 !BackOff{app} node=node-0: Back-off restarting failed container app in pod %s", at.Sub(began), name, name))
 }
 
 func TestARepeatedRecordChangesNothing(t *testing.T) {
@@ -51,23 +52,12 @@ func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
 func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
-	for batch := range 26 {
-		logs := plog.NewLogs()
-		for i := range 1000 {
-			rl := logs.ResourceLogs().AppendEmpty()
-			rl.Resource().Attributes().PutStr("k8s.cluster.uid", "cluster")
-			rl.Resource().Attributes().PutStr("k8s.namespace.name", "noisy")
-			rl.Resource().Attributes().PutStr("k8s.object.kind", "Widget")
-			rl.Resource().Attributes().PutStr("k8s.object.name", fmt.Sprint(batch, "-", i))
-			r := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
-			r.SetEventName("k8s.event")
-			r.SetTimestamp(pcommon.NewTimestampFromTime(began.Add(time.Second)))
-			r.SetSeverityText("Warning")
-			r.Body().SetStr(strings.Repeat("x", 2000))
-			r.Attributes().PutStr("k8s.event.uid", fmt.Sprint(batch, "-", i))
-		}
-		s.model.Add(logs, began.Add(time.Minute))
+	noisy := plog.NewLogs()
+	for i := range 26_000 {
+		line := fmt.Sprintf("1s Widget/%d !Odd namespace=noisy event=%d: %s", i, i, strings.Repeat("x", 2000))
+		records.Logs(line)[0].ResourceLogs().MoveAndAppendTo(noisy.ResourceLogs())
 	}
+	s.model.Add(noisy, began.Add(time.Minute))
 	assert.Less(t, s.model.Size(), 33<<20)
 	now := began.Add(time.Minute)
 	require.Len(t, s.model.Problems(incident.Query{Namespace: "shop"}, now), 1)
@@ -80,7 +70,7 @@ func TestAWorkloadKeepsItsWarnings(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
 	for i := range 3000 {
-		s.record(began.Add(time.Second), fmt.Sprintf("deployment/web Anything %d", i))
+		s.record(fmt.Sprintf("1s Deployment/web Anything: %d", i))
 	}
 	assert.Len(t, s.model.Problems(incident.Query{}, began.Add(time.Minute)), 1)
 	assert.Positive(t, s.model.Dropped("shop").Facts)

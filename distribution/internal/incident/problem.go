@@ -116,7 +116,7 @@ func (s *spell) name() string {
 
 // Problems returns the ongoing problems, and then those that are over, each the newest first.
 func (m *Model) Problems(q Query, now time.Time) []Problem {
-	_, until := q.window(now)
+	_, until := q.Window(now)
 	v := m.look(until)
 	var all []Problem
 	for _, w := range v.workloads {
@@ -184,7 +184,7 @@ func compareProblems(a, b Problem) int {
 
 // admitsProblem reports whether something of the problem is in what the Query chooses.
 func (q Query) admitsProblem(p *Problem, now time.Time) bool {
-	from, until := q.window(now)
+	from, until := q.Window(now)
 	isIn := (p.Over.IsZero() || !later(p.Last, p.Over).Before(from)) && !p.Onset.After(until)
 	if !isIn || !q.admitsKey(p.Key, p.Key.ID) {
 		return false

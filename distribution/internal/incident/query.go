@@ -39,8 +39,8 @@ type Slot struct {
 // Values are those that a Query can choose, the most frequent first.
 type Values struct{ Namespaces, Reasons, Types, Manifests []Counted }
 
-// window returns the times of the Query.
-func (q Query) window(now time.Time) (from, until time.Time) {
+// Window returns the times of the Query.
+func (q Query) Window(now time.Time) (from, until time.Time) {
 	from, until = later(q.From, now.Add(-Horizon)), now
 	if !q.Until.IsZero() {
 		until = earlier(q.Until, now)
@@ -69,7 +69,7 @@ func (f *Fact) between(from, until time.Time) (n int64) {
 
 // each calls do with each fact that the Query admits, and how often it occurred.
 func (m *Model) each(q Query, now time.Time, do func(w *workload, f *Fact, n int64)) {
-	from, until := q.window(now)
+	from, until := q.Window(now)
 	for _, w := range m.workloads {
 		if !q.admitsKey(w.key, w.key.ID) {
 			continue
@@ -136,7 +136,7 @@ func ordered(counts map[Counted]int64) (all []Counted) {
 
 // Counts returns slots of equal length, the oldest first.
 func (m *Model) Counts(q Query, now time.Time, slots int) []Slot {
-	from, until := q.window(now)
+	from, until := q.Window(now)
 	length := max(1, until.Sub(from)/time.Duration(slots))
 	all := make([]Slot, slots)
 	for i := range all {

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -27,38 +28,41 @@ const (
 	reasonCompleted  = "Completed" // of a Job
 )
 
-// Kinds that the model tells apart, although the Events have the same reason.
+// What Events mean that have the same reason. Other kinds are reasons.
 const (
-	kindPresent    = "Present"      // Pulled, but the node had the image
-	kindStopping   = "Stopping"     // Killing, because the pod ends
-	kindPullFailed = "PullFailed"   // Failed or BackOff, because of the image
-	kindRestarted  = "Restarted"    // Killing, because the container must start again
-	kindCrashed    = "CrashBackOff" // BackOff, because the container ended
+	KindPresent    = "Present"      // Pulled, but the node had the image
+	KindStopping   = "Stopping"     // Killing, because the pod ends
+	KindPullFailed = "PullFailed"   // Failed or BackOff, because of the image
+	KindRestarted  = "Restarted"    // Killing, because the container must start again
+	KindCrashed    = "CrashBackOff" // BackOff, because the container ended
 )
+
+// KindOf returns what an Event means by its reason and, if several share it, its message.
+func KindOf(reason, message string) string { return cmp.Or(kindOf(reason, message), reason) }
 
 // kindOf returns what an Event is in the model, if its reason is not enough.
 func kindOf(reason, message string) string {
 	switch reason {
 	case reasonPulled:
 		if strings.Contains(message, "already present") {
-			return kindPresent
+			return KindPresent
 		}
 	case reasonKilling:
 		if isRestart(message) {
-			return kindRestarted
+			return KindRestarted
 		}
-		return kindStopping
+		return KindStopping
 	case reasonBackOff:
 		if !strings.Contains(message, "pulling image") {
-			return kindCrashed
+			return KindCrashed
 		}
-		return kindPullFailed
+		return KindPullFailed
 	case reasonFailed:
 		if isAboutImage(message) {
-			return kindPullFailed
+			return KindPullFailed
 		}
 	case "ErrImageNeverPull", "InspectFailed", "FailedToInspectImage":
-		return kindPullFailed
+		return KindPullFailed
 	}
 	return ""
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
@@ -36,20 +35,24 @@ func TestEachPodHasATrace(t *testing.T) {
 		for seed := range uint64(100) {
 			m := modelOf(s.records.some(rand.New(rand.NewPCG(seed, 0))))
 			spans := spansOf(m, late)
+			check := func(ok bool, problem string) {
+				if !ok {
+					t.Fatalf("%s, seed %d: %s:\n%s", name, seed, problem, tree(spans))
+				}
+			}
 			roots, pods := map[pcommon.TraceID]bool{}, map[any]bool{}
 			for _, span := range spans {
 				roots[span.Trace] = roots[span.Trace] || span.Parent.IsEmpty()
 				pods[span.Attributes["k8s.pod.uid"]] = true
-				assert.LessOrEqual(t, span.Start, span.End, "%s, seed %d: %s", name, seed, span.Name)
+				check(span.Start <= span.End, span.Name+" ends before it starts")
 			}
 			for _, span := range spans {
-				isStop := strings.HasPrefix(span.Name, "stop ")
-				assert.True(t, isStop || roots[span.Trace], "%s, seed %d: %s has no rollout:\n%s", name, seed, span.Name, tree(spans))
+				check(strings.HasPrefix(span.Name, "stop ") || roots[span.Trace], span.Name+" has no rollout")
 			}
 			for _, w := range m.Workloads {
 				for _, r := range w.Revisions {
 					for uid := range r.Pods {
-						require.True(t, pods[uid], "%s, seed %d: %s has no span:\n%s", name, seed, uid, tree(spans))
+						check(pods[uid], uid+" has no span")
 					}
 				}
 			}
@@ -78,16 +81,22 @@ func TestWrongClocks(t *testing.T) {
 	}
 }
 
-// TestOrderOfAttributes: which attributes the model keeps does not depend on the order of records.
-func TestOrderOfAttributes(t *testing.T) {
+// TestBounds: what the model keeps of many entries does not depend on the order of records.
+func TestBounds(t *testing.T) {
 	t.Parallel()
 	var s story
 	for i := range 90 {
-		s = append(s, read(t, "a first rollout")[2:3].changed(func(resource, _ pcommon.Map) { resource.PutStr(fmt.Sprint("label.", i), "x") })...)
+		label := func(resource, _ pcommon.Map) { resource.PutStr(fmt.Sprint("label.", i), "x") }
+		again := fmt.Sprintf("%dh0m0s Deployment/shop ScalingReplicaSet x%d/0s: Scaled up replica set shop-aaa from 0 to 1", i, i+1)
+		s = append(s, storyOf(again).changed(label)...)
 	}
 	reversed := slices.Clone(s)
 	slices.Reverse(reversed)
-	assert.Equal(t, bytesOf(t, modelOf(s)), bytesOf(t, modelOf(reversed)))
+	m := modelOf(s)
+	assert.Equal(t, bytesOf(t, m), bytesOf(t, modelOf(reversed)))
+	for _, w := range m.Workloads {
+		assert.Len(t, w.Activations, 64, "each night, a Deployment is scaled up from zero")
+	}
 }
 
 // TestEvictIsOfTheLargestNamespace: a namespace displaces only what is its own.

@@ -159,7 +159,7 @@ func (p phase) ordered() phase {
 
 // pull is from Pulling to Pulled. If the node had the image, there is no pull.
 func pull(own occurrences, container string) (p phase, ok bool) {
-	pulling, pulled, failures := own.with(reasonPulling), own.with(reasonPulled), own.with(kindPullFailed)
+	pulling, pulled, failures := own.with(reasonPulling), own.with(reasonPulled), own.with(KindPullFailed)
 	if len(pulling)+len(pulled)+len(failures) == 0 {
 		return p, false
 	}
@@ -168,7 +168,7 @@ func pull(own occurrences, container string) (p phase, ok bool) {
 	if p.start == 0 {
 		p.start = p.startFrom(pulled, failures)
 	}
-	implied := own.with(kindPresent, reasonCreated, reasonStarted)
+	implied := own.with(KindPresent, reasonCreated, reasonStarted)
 	switch {
 	case len(pulled) > 0:
 		p.end = pulled.first()
@@ -200,10 +200,10 @@ func (p *phase) describe(messages ...occurrences) {
 }
 
 // restartKinds show that a container has started, and ended.
-var restartKinds = []string{kindCrashed, kindRestarted}
+var restartKinds = []string{KindCrashed, KindRestarted}
 
 // claimed are the kinds of warnings that the phases of a container show.
-var claimed = []string{kindPullFailed, kindCrashed, reasonFailed}
+var claimed = []string{KindPullFailed, KindCrashed, reasonFailed}
 
 // isClaimed reports whether a phase shows the warning. The pod shows others, such as those that name
 // no container.
@@ -217,8 +217,8 @@ func start(own occurrences, container string) (p phase, ok bool) {
 	again := own.with(restartKinds...)
 	if len(failures) > 0 && len(started) == 0 {
 		// A kubelet also backs off if it cannot start the container at all, for example without the command.
-		failures = own.with(reasonFailed, kindCrashed)
-		again = own.with(kindRestarted)
+		failures = own.with(reasonFailed, KindCrashed)
+		again = own.with(KindRestarted)
 	}
 	if len(created)+len(started)+len(failures)+len(again) == 0 {
 		return p, false
@@ -228,7 +228,7 @@ func start(own occurrences, container string) (p phase, ok bool) {
 		p.end = again.first()
 	}
 	if p.start == 0 {
-		p.start = cmp.Or(own.with(reasonPulled, kindPresent).first(), failures.first(), p.end)
+		p.start = cmp.Or(own.with(reasonPulled, KindPresent).first(), failures.first(), p.end)
 	}
 	if p.end == 0 {
 		p.end, p.missing = max(p.start, failures.last()), reasonStarted
@@ -240,7 +240,7 @@ func start(own occurrences, container string) (p phase, ok bool) {
 // restart is from the first time that a container that had started ended, to its last start.
 func restart(own occurrences, container string) (p phase, ok bool) {
 	again, started := own.with(restartKinds...), own.with(reasonStarted)
-	neverStarted := len(started)+len(own.with(kindRestarted)) == 0 && len(own.with(reasonFailed)) > 0
+	neverStarted := len(started)+len(own.with(KindRestarted)) == 0 && len(own.with(reasonFailed)) > 0
 	if len(again) == 0 || neverStarted {
 		return p, false
 	}

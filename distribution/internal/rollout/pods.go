@@ -45,12 +45,12 @@ type view struct {
 func viewOf(uid string, pod *Pod, r *Revision, workload Names) *view {
 	v := &view{uid: uid, pod: pod, began: r.began(pod), limit: always}
 	all := inOrder(pod.Events)
-	v.events = all.without(kindStopping)
+	v.events = all.without(KindStopping)
 	created := bothTimes(r.Names.Created[pod.Name], workload.Created[pod.Name])
 	v.created = latestUntil(created, v.began+int64(time.Second))
 	v.began = earliest(v.began, v.created)
 	if isStopping(pod) {
-		killed := all.with(kindStopping).since(all.with(reasonStarted).last())
+		killed := all.with(KindStopping).since(all.with(reasonStarted).last())
 		deleted := deletion(killed.first(), r.Names.Deleted[pod.Name], workload.Deleted[pod.Name])
 		v.stopped = cmp.Or(deleted, killed.first())
 		v.stop = stopOf(all, killed, deleted)
@@ -168,7 +168,7 @@ func isStopping(pod *Pod) bool {
 	killed, started := int64(0), int64(0)
 	for _, e := range pod.Events {
 		switch e.kind() {
-		case kindStopping:
+		case KindStopping:
 			killed = max(killed, e.Last)
 		case reasonStarted:
 			started = max(started, e.Last)
@@ -187,7 +187,7 @@ var harmless = map[string]bool{
 // recovered reports whether something shows that a warning is over.
 func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if warning.Reason != reasonUnhealthy {
-		later := v.events.with(reasonPulling, reasonPulled, kindPresent, reasonCreated, reasonStarted)
+		later := v.events.with(reasonPulling, reasonPulled, KindPresent, reasonCreated, reasonStarted)
 		return len(later) > 0 && later.last() >= warning.Last
 	}
 	if started := v.startedAt(); started != 0 && x.proof >= max(started, warning.Last) {
@@ -242,7 +242,7 @@ func (v *view) isStart(p *phase) bool {
 // Event says that the pod is gone.
 func stopOf(all, killed occurrences, deleted int64) *phase {
 	p := phase{name: "stop", start: killed.first(), end: killed.last()}
-	if deleted != 0 && p.start-deleted <= int64(StopWindow) {
+	if deleted != 0 {
 		p.start = min(deleted, p.start)
 	}
 	p.warnings = all.which(p.hasWarning)
@@ -254,6 +254,9 @@ func stopOf(all, killed occurrences, deleted int64) *phase {
 func (p *phase) hasWarning(e *occurrence) bool {
 	return e.Warning && e.First >= p.start && e.kind() != reasonUnplaced
 }
+
+// IsHarmless reports whether objects run in spite of a warning with this reason.
+func IsHarmless(reason string) bool { return harmless[reason] }
 
 // hasStarted reports whether all containers that are known have started, one of them at least.
 func (v *view) hasStarted() bool { return v.missing() == "" }

@@ -69,17 +69,17 @@ type subject struct {
 func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 	s = subject{
 		attributes: attributes,
-		cluster:    cmp.Or(text(attributes, "k8s.cluster.uid"), text(attributes, "k8s.cluster.name")),
-		namespace:  text(attributes, "k8s.namespace.name"),
-		workload:   text(attributes, "k8s.workload.uid"),
-		kind:       text(attributes, "k8s.object.kind"),
-		name:       text(attributes, "k8s.object.name"),
+		cluster:    cmp.Or(Text(attributes, "k8s.cluster.uid"), Text(attributes, "k8s.cluster.name")),
+		namespace:  Text(attributes, "k8s.namespace.name"),
+		workload:   Text(attributes, "k8s.workload.uid"),
+		kind:       Text(attributes, "k8s.object.kind"),
+		name:       Text(attributes, "k8s.object.name"),
 	}
 	if s.workload == "" || s.belongsToNode() {
 		return s, false
 	}
 	if s.isPod() {
-		s.pod = cmp.Or(text(attributes, "k8s.pod.uid"), text(attributes, "k8s.object.uid"))
+		s.pod = cmp.Or(Text(attributes, "k8s.pod.uid"), Text(attributes, "k8s.object.uid"))
 	}
 	s.revision = s.revisionOf()
 	s.controller = s.controllerOf()
@@ -89,24 +89,24 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 // belongsToNode reports whether the workload is a Node: static pods belong to it, and it rolls
 // nothing out. Other API groups have kinds of this name, too.
 func (s *subject) belongsToNode() bool {
-	version := text(s.attributes, "k8s.workload.api_version")
-	return text(s.attributes, "k8s.workload.kind") == "Node" && (version == "v1" || version == "")
+	version := Text(s.attributes, "k8s.workload.api_version")
+	return Text(s.attributes, "k8s.workload.kind") == "Node" && (version == "v1" || version == "")
 }
 
 // isWithoutUIDs reports whether the workload is known by its name only.
 func (s *subject) isWithoutUIDs() bool {
-	return s.workload == "" && text(s.attributes, "k8s.workload.name") != "" && !s.belongsToNode()
+	return s.workload == "" && Text(s.attributes, "k8s.workload.name") != "" && !s.belongsToNode()
 }
 
 func (s *subject) isPod() bool {
-	return s.kind == "Pod" && text(s.attributes, "k8s.object.api_version") == "v1"
+	return s.kind == "Pod" && Text(s.attributes, "k8s.object.api_version") == "v1"
 }
 
 // revisionOf returns the name of the revision. Owners have the form of kubectl.
 func (s *subject) revisionOf() string {
 	switch {
 	case s.isPod():
-		return cmp.Or(text(s.attributes, HashAttribute), s.ownerRevision())
+		return cmp.Or(Text(s.attributes, HashAttribute), s.ownerRevision())
 	case s.kind == "ReplicaSet":
 		return "replicaset.apps/" + s.name
 	case s.kind == "Job":
@@ -119,13 +119,13 @@ func (s *subject) revisionOf() string {
 // are made once; what has the label of revisions makes all of them.
 func (s *subject) controllerOf() string {
 	switch {
-	case s.isPod() && text(s.attributes, HashAttribute) == "":
+	case s.isPod() && Text(s.attributes, HashAttribute) == "":
 		return ownerOf(s.attributes, 1)
 	case s.isPod(), s.revision != "":
 		return ownerOf(s.attributes, 0)
 	}
 	kind, group := strings.ToLower(s.kind), ""
-	if before, _, ok := strings.Cut(text(s.attributes, "k8s.object.api_version"), "/"); ok {
+	if before, _, ok := strings.Cut(Text(s.attributes, "k8s.object.api_version"), "/"); ok {
 		group = "." + before
 	}
 	return kind + group + "/" + s.name
@@ -145,7 +145,7 @@ func (s *subject) ownerRevision() string {
 	if ownerOf(s.attributes, 1) == "" || IsJob(owner) || Lasts(kind) {
 		return owner
 	}
-	uid := text(s.attributes, "k8s.owner.uid")
+	uid := Text(s.attributes, "k8s.owner.uid")
 	if uid == "" {
 		return ""
 	}
@@ -164,7 +164,7 @@ func ownerOf(attributes pcommon.Map, index int) string {
 // read adds the record to the model, and reports whether it has something for it.
 func (s *subject) read(m *Model, record plog.LogRecord) bool {
 	e := eventOf(record)
-	uid := text(record.Attributes(), "k8s.event.uid")
+	uid := Text(record.Attributes(), "k8s.event.uid")
 	if uid == "" || e.Last == 0 || s.hasUnknownOwner(record) {
 		return false
 	}
@@ -181,7 +181,7 @@ func (s *subject) read(m *Model, record plog.LogRecord) bool {
 // missing returns the attributes without which revisions would be wrong.
 func (s *subject) missing() (names []string) {
 	need := func(name string) {
-		if text(s.attributes, name) == "" {
+		if Text(s.attributes, name) == "" {
 			names = append(names, name)
 		}
 	}
@@ -206,13 +206,13 @@ func (s *subject) missing() (names []string) {
 
 // isWorkload reports whether the records are about the workload itself.
 func (s *subject) isWorkload() bool {
-	return s.kind == text(s.attributes, "k8s.workload.kind") && s.name == text(s.attributes, "k8s.workload.name")
+	return s.kind == Text(s.attributes, "k8s.workload.kind") && s.name == Text(s.attributes, "k8s.workload.name")
 }
 
 // hasUnknownOwner reports whether the owner of a pod is not known: the receiver may not read the
 // pod, or records do not have the owner's UID.
 func (s *subject) hasUnknownOwner(record plog.LogRecord) bool {
-	return s.pod != "" && (s.revision == "" || s.isWorkload() && text(record.Attributes(), "k8s.owner.resolution") == "forbidden")
+	return s.pod != "" && (s.revision == "" || s.isWorkload() && Text(record.Attributes(), "k8s.owner.resolution") == "forbidden")
 }
 
 // combined begins the messages of an Event that stands for others with the same reason: from the tenth
@@ -225,11 +225,11 @@ func IsCombined(message string) bool { return strings.HasPrefix(message, combine
 func eventOf(record plog.LogRecord) Event {
 	attributes := record.Attributes()
 	message := Cut(strings.TrimPrefix(record.Body().AsString(), combined), maxMessage)
-	reason := text(attributes, "k8s.event.reason")
+	reason := Text(attributes, "k8s.event.reason")
 	kind := kindOf(reason, message)
 	e := Event{
 		Reason: reason, Kind: kind,
-		Warning: text(attributes, "k8s.event.type") == "Warning" || kind == kindPullFailed,
+		Warning: Text(attributes, "k8s.event.type") == "Warning" || kind == KindPullFailed,
 		Last:    int64(record.Timestamp()),
 		Count:   max(1, Number(attributes, "k8s.event.count")),
 		Message: message,
@@ -242,7 +242,7 @@ func eventOf(record plog.LogRecord) Event {
 }
 
 func startOf(attributes pcommon.Map, otherwise int64) int64 {
-	start, err := time.Parse(time.RFC3339Nano, text(attributes, "k8s.event.start_time"))
+	start, err := time.Parse(time.RFC3339Nano, Text(attributes, "k8s.event.start_time"))
 	if err != nil {
 		return otherwise
 	}
@@ -251,43 +251,43 @@ func startOf(attributes pcommon.Map, otherwise int64) int64 {
 
 // phases are the reasons of Events, other than warnings, that a pod's spans are made of.
 var phases = map[string]bool{
-	ReasonScheduled: true, reasonPulling: true, reasonPulled: true, kindPresent: true, reasonCreated: true,
-	reasonStarted: true, kindStopping: true, kindRestarted: true,
+	ReasonScheduled: true, reasonPulling: true, reasonPulled: true, KindPresent: true, reasonCreated: true,
+	reasonStarted: true, KindStopping: true, KindRestarted: true,
 }
 
 // hasText has the kinds of Events other than warnings whose message a span shows.
-var hasText = map[string]bool{reasonPulling: true, reasonPulled: true, kindPresent: true, kindRestarted: true}
+var hasText = map[string]bool{reasonPulling: true, reasonPulled: true, KindPresent: true, KindRestarted: true}
 
 func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) bool {
 	if !e.Warning && !phases[e.kind()] {
 		return false
 	}
-	field := text(record.Attributes(), "k8s.object.fieldpath")
+	field := Text(record.Attributes(), "k8s.object.fieldpath")
 	if strings.HasPrefix(field, "spec.ephemeralContainers") {
 		return false // Someone debugs the pod, which is no part of a rollout.
 	}
-	e.Container, e.Init = text(s.attributes, "k8s.container.name"), strings.HasPrefix(field, "spec.initContainers")
+	e.Container, e.Init = Text(s.attributes, "k8s.container.name"), strings.HasPrefix(field, "spec.initContainers")
 	if !e.Warning && !hasText[e.kind()] {
 		e.Message = ""
 	}
 	r := s.revisionIn(m, s.revision)
 	p := r.pod(s.pod)
-	p.Name, p.Node = s.name, max(p.Node, text(s.attributes, "k8s.node.name"))
+	p.Name, p.Node = s.name, max(p.Node, Text(s.attributes, "k8s.node.name"))
 	joinEvents(&p.Events, map[string]Event{uid: e})
-	if e.kind() != kindStopping {
+	if e.kind() != KindStopping {
 		p.First = earliest(p.First, e.First)
 		r.First = earliest(r.First, e.First)
 	}
 	return true
 }
 
-// WorkloadKey returns the key in a Model of the workload that records with this resource are about; empty:
-// it has no rollouts.
-func WorkloadKey(resource pcommon.Map) string {
+// KeyOf returns the key in a Model of what records with this resource are about; an empty workload has no rollouts, and an
+// empty revision is not known.
+func KeyOf(resource pcommon.Map) (key Key) {
 	if s, ok := subjectOf(resource); ok {
-		return s.key()
+		key = Key{s.key(), s.revision}
 	}
-	return ""
+	return key
 }
 
 // key returns the key of the workload in a Model.
@@ -297,7 +297,7 @@ func (s *subject) key() string { return s.cluster + "/" + s.namespace + "/" + s.
 func (s *subject) in(m *Model) *Workload {
 	w := m.workload(s.key())
 	w.Cluster, w.Namespace, w.UID = s.cluster, s.namespace, s.workload
-	w.Kind, w.Name = text(s.attributes, "k8s.workload.kind"), text(s.attributes, "k8s.workload.name")
+	w.Kind, w.Name = Text(s.attributes, "k8s.workload.kind"), Text(s.attributes, "k8s.workload.name")
 	return w
 }
 
@@ -356,7 +356,7 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 		r.First = earliest(r.First, e.First)
 	}
 	if scaling.From == 0 {
-		id := cmp.Or(text(record.Attributes(), "log.record.uid"), uid)
+		id := cmp.Or(Text(record.Attributes(), "log.record.uid"), uid)
 		put(&w.Activations, id, Activation{Revision: name, Controller: s.controller, At: e.Last, Repeated: e.Count > 1})
 	}
 	return true
@@ -393,7 +393,8 @@ func namesIn(e Event, name string) Names {
 	return Names{Created: times}
 }
 
-func text(m pcommon.Map, key string) string {
+// Text returns an attribute as a text; empty: it is missing.
+func Text(m pcommon.Map, key string) string {
 	value, ok := m.Get(key)
 	if !ok {
 		return ""

@@ -15,7 +15,7 @@ type run struct {
 	episode
 	until    int64 // when another rollout began, or this one was taken back; always: nothing did
 	end      int64 // of the first start of the last pod
-	closed   int64 // when it was complete, and something else began; always: it was not
+	closed   int64 // when it was complete, replaced or taken back, and something else began; always: it was not
 	pods     []*view
 	initial  []*view // without those that a later scale-up made
 	created  int     // pods that were created in the rollout
@@ -67,6 +67,9 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	steps := slices.DeleteFunc(r.steps(), func(s Step) bool { return s.At < e.start || s.At >= next })
 	until := x.closedBy(steps, next, o)
 	x.closed = until
+	if x.until != always { // The last pods of one that another rollout replaced, or that was taken back, end a bit later.
+		x.closed = min(until, x.until+int64(StopWindow))
+	}
 	for _, v := range x.pods {
 		if len(x.initial) == 0 || v.began <= until {
 			x.initial, x.end = append(x.initial, v), max(x.end, v.end)
@@ -145,7 +148,7 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 	if !isStopping(pod) {
 		return at
 	}
-	return earliest(at, inOrder(pod.Events).with(kindStopping).first())
+	return earliest(at, inOrder(pod.Events).with(KindStopping).first())
 }
 
 // replicasAt returns how many pods a revision had at a time, by its scalings.

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+	stories "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
 var update = flag.Bool("update", false, "write the expected trees")
@@ -34,7 +35,7 @@ func modelOf(s story) *rollout.Model {
 }
 
 // late is when nothing fails any more.
-var late = rollout.Options{Idle: 5 * time.Minute, Now: epoch.Add(24 * time.Hour)}
+var late = rollout.Options{Idle: 5 * time.Minute, Now: stories.Epoch.AddDate(1, 0, 0)}
 
 // spansOf returns the spans of all revisions.
 func spansOf(m *rollout.Model, o rollout.Options) (all []rollout.Span) {

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 // Reasons of a rollout.
@@ -206,10 +204,4 @@ func (w *Workload) Replicas() map[string]int {
 		}
 	}
 	return all
-}
-
-// RevisionOf returns the revision of the object that a record with this resource is about; empty: none.
-func RevisionOf(resource pcommon.Map) string {
-	s, _ := subjectOf(resource)
-	return s.revision
 }
