@@ -4,7 +4,6 @@ package demo_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/node"
 )
 
 func TestRun(t *testing.T) {
@@ -47,50 +45,6 @@ func TestRun(t *testing.T) {
 
 	cancel()
 	assert.NoError(t, <-ended, "the end of the context is not an error")
-}
-
-func TestRunWithContainers(t *testing.T) {
-	cp, n := controlplanetest.StartNode(t, controlplane.Options{}, node.Options{})
-	client, err := kubernetes.NewForConfig(cp.RESTConfig())
-	require.NoError(t, err)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- demo.RunWithContainers(ctx, cp, n) }()
-
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		seen, killed := map[string]bool{}, false
-		events, err := client.CoreV1().Events("demo").List(ctx, metav1.ListOptions{})
-		require.NoError(c, err)
-		for _, event := range events.Items {
-			seen[workloadOf(event.InvolvedObject.Name)+" "+event.Reason] = true
-		}
-		for _, want := range []string{
-			"shop Started", "stuck FailedScheduling", "crashing BackOff", "corner Started", "stocktaking Completed",
-			"sick Unhealthy", "sick Killing", "unpublished Failed", "unpublished BackOff", "greedy BackOff", "lamp Started",
-		} {
-			assert.True(c, seen[want], want)
-		}
-
-		pods, err := client.CoreV1().Pods("demo").List(ctx, metav1.ListOptions{LabelSelector: "app=greedy"})
-		require.NoError(c, err)
-		for _, pod := range pods.Items {
-			for _, status := range pod.Status.ContainerStatuses {
-				last := status.LastTerminationState.Terminated
-				killed = killed || last != nil && last.Reason == "OOMKilled"
-			}
-		}
-		assert.True(c, killed, "greedy was killed")
-	}, 3*time.Minute, 500*time.Millisecond)
-
-	cancel()
-	assert.NoError(t, <-ended, "the end of the context is not an error")
-}
-
-// workloadOf returns the first part of an object's name.
-func workloadOf(name string) string {
-	workload, _, _ := strings.Cut(name, "-")
-	return workload
 }
 
 func checkOwnerOfTheCustomResource(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane) {

@@ -9,8 +9,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/realnode"
 )
 
-// ConfigureKubelet replaces what Options.Kubelet was, and starts kubelet again. The containers
-// continue.
+// ConfigureKubelet sets fields of a KubeletConfiguration, in YAML, which take precedence over the
+// node's own configuration, and starts kubelet again. The containers continue.
 func (n *Node) ConfigureKubelet(fields string) error {
 	if err := n.writeKubeletFields(fields); err != nil {
 		return err

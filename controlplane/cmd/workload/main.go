@@ -42,10 +42,6 @@ func run(ctx context.Context, args []string) error {
 		return useMemory(ctx)
 	case "fill":
 		return fill(ctx, args[1])
-	case "whoami":
-		return whoami(ctx)
-	case "get":
-		return get(ctx, args[1])
 	}
 	return fmt.Errorf("unknown arguments %q", args)
 }
