@@ -89,9 +89,6 @@ func launch(cp *controlplane.ControlPlane, options Options) (*Node, error) {
 	if err := n.writeFiles(cp.RESTConfig(), port); err != nil {
 		return nil, err
 	}
-	if err := n.writeKubeletFields(""); err != nil {
-		return nil, err
-	}
 	ports := port
 	for _, p := range options.HostPorts {
 		ports += fmt.Sprint(",", p)
