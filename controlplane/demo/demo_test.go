@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
@@ -41,25 +39,7 @@ func TestRun(t *testing.T) {
 		require.NoError(c, err)
 		assert.EqualValues(c, 3, *shop.Spec.Replicas, "scaled up")
 	}, 2*time.Minute, 500*time.Millisecond)
-	checkOwnerOfTheCustomResource(ctx, t, cp)
 
 	cancel()
 	assert.NoError(t, <-ended, "the end of the context is not an error")
-}
-
-func checkOwnerOfTheCustomResource(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane) {
-	t.Helper()
-	client, err := dynamic.NewForConfig(cp.RESTConfig())
-	require.NoError(t, err)
-	bakeries := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "bakeries"}
-	bakery, err := client.Resource(bakeries).Namespace("demo").Get(ctx, "corner", metav1.GetOptions{})
-	require.NoError(t, err)
-	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	oven, err := client.Resource(deployments).Namespace("demo").Get(ctx, "corner-oven", metav1.GetOptions{})
-	require.NoError(t, err)
-
-	require.Len(t, oven.GetOwnerReferences(), 1)
-	owner := oven.GetOwnerReferences()[0]
-	assert.Equal(t, bakery.GetUID(), owner.UID)
-	assert.True(t, *owner.Controller)
 }
