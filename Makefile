@@ -63,9 +63,9 @@ run: export PAGE_ENDPOINT ?= 127.0.0.1:8090
 run: export PROMETHEUS_ENDPOINT ?= 127.0.0.1:9464
 run: export OTELCOL_METRICS_PORT ?= 8888
 # What it builds the first time. tools/gobuild prints the number of each step.
-run: export STEPS = $(if $(KUBECONFIG),2,$(if $(filter real,$(NODE)),7,4))
-run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE) $(if $(filter real,$(NODE)),$(NODE_PROGRAMS))) ## Show the events of the cluster in KUBECONFIG (read only), or of a demo on an embedded control plane; NODE=real runs containers (Linux, root)
-	@exec $(DEMO) -kubeconfig "$$KUBECONFIG" $(if $(filter real,$(NODE)),-node real)
+run: export STEPS = $(if $(KUBECONFIG),2,4)
+run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE)) ## Show the events of the cluster in KUBECONFIG (read only), or of a demo on an embedded control plane
+	@exec $(DEMO) -kubeconfig "$$KUBECONFIG"
 
 # The linter runs vet, which go test would also run on all dependencies.
 TEST := go test -vet=off

@@ -90,15 +90,15 @@ build/controlplane-kine/kine: tools/cluster/go.mod tools/cluster/go.sum
 	@cd tools/cluster && $(BUILD) "kine" ../../$@ -ldflags "-s -w" github.com/k3s-io/kine
 
 build/controlplane/kubelet build/controlplane/kube-proxy &: tools/kubernetes/go.mod tools/kubernetes/go.sum
-	$(call kubernetes,5 ,kubernetes,kubelet kube-proxy)
+	$(call kubernetes,,kubernetes,kubelet kube-proxy)
 
 build/controlplane/containerd build/controlplane/containerd-shim-runc-v2 build/controlplane/ctr &: tools/cluster/go.mod tools/cluster/go.sum
 	@mkdir -p $(@D) && cd tools/cluster && version=$$(awk '$$1 == "github.com/containerd/containerd/v2" { print $$2 }' go.mod) && \
-		$(BUILD) "6 containerd $$version" ../../$(@D)/ -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$$version" \
+		$(BUILD) "containerd $$version" ../../$(@D)/ -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$$version" \
 		$(addprefix github.com/containerd/containerd/v2/cmd/,containerd containerd-shim-runc-v2 ctr)
 
 build/controlplane/node build/controlplane/workload &: controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
-	@mkdir -p $(@D) && cd controlplane && $(BUILD) "7 the programs of a real node" ../$(@D)/ -ldflags "-s -w" ./cmd/node ./cmd/workload
+	@mkdir -p $(@D) && cd controlplane && $(BUILD) "the programs of a real node" ../$(@D)/ -ldflags "-s -w" ./cmd/node ./cmd/workload
 
 build/backends/loki: tools/backends/go.mod tools/backends/go.sum
 	@cd tools/backends && $(BUILD) "Loki" ../../$@ -ldflags "-s -w" github.com/grafana/loki/v3/cmd/loki

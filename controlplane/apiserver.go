@@ -26,11 +26,8 @@ type APIServer struct {
 // APIServers returns the API servers of the control plane.
 func (cp *ControlPlane) APIServers() []*APIServer { return slices.Clone(cp.apiServers) }
 
-// StartAPIServer starts the first API server after StopAPIServer or KillAPIServer, as Start does.
+// StartAPIServer starts the first API server after KillAPIServer, as Start does.
 func (cp *ControlPlane) StartAPIServer(ctx context.Context) error { return cp.apiServers[0].Start(ctx) }
-
-// StopAPIServer stops the first API server, as Stop does.
-func (cp *ControlPlane) StopAPIServer() error { return cp.apiServers[0].Stop() }
 
 // KillAPIServer kills the first API server, as Kill does.
 func (cp *ControlPlane) KillAPIServer() error { return cp.apiServers[0].Kill() }

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"strconv"
 	"strings"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // errPortTaken reports that another program took a port after freePorts found it free.
@@ -20,34 +21,26 @@ const loopback = "127.0.0.1"
 // ports are the ports that the programs listen on. They stay the same for the life of the control
 // plane, so that clients find a restarted API server.
 type ports struct {
-	store, etcdPeer int
-	apiServers      []int
+	store, etcdPeer string
+	apiServers      []string
 }
 
 // freePorts returns ports that no program listens on.
 func freePorts(apiServers int) (ports, error) {
-	p := ports{apiServers: make([]int, apiServers)}
-	free := []*int{&p.store, &p.etcdPeer}
-	for i := range p.apiServers {
-		free = append(free, &p.apiServers[i])
+	addresses, err := process.FreeAddresses(2 + apiServers)
+	if err != nil {
+		return ports{}, fmt.Errorf("find free ports: %w", err)
 	}
-	for _, port := range free {
-		listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
-		if err != nil {
-			return ports{}, fmt.Errorf("find a free port on %s: %w", loopback, err)
-		}
-		defer listener.Close() // after all are known, so that they differ
-		*port = listener.Addr().(*net.TCPAddr).Port
+	for i, address := range addresses {
+		_, addresses[i], _ = net.SplitHostPort(address)
 	}
-	return p, nil
+	return ports{store: addresses[0], etcdPeer: addresses[1], apiServers: addresses[2:]}, nil
 }
 
 func (p ports) storeURL() string    { return url("http", p.store) }
 func (p ports) etcdPeerURL() string { return url("http", p.etcdPeer) }
 
-func url(scheme string, port int) string {
-	return scheme + "://" + net.JoinHostPort(loopback, strconv.Itoa(port))
-}
+func url(scheme, port string) string { return scheme + "://" + net.JoinHostPort(loopback, port) }
 
 func (cp *ControlPlane) storeArgs() []string {
 	if cp.store == Kine {
@@ -81,7 +74,7 @@ func (cp *ControlPlane) apiServerArgs(number int) []string {
 	args := []string{
 		"--etcd-servers=" + cp.ports.storeURL(),
 		"--bind-address=" + loopback,
-		"--secure-port=" + strconv.Itoa(cp.ports.apiServers[number]),
+		"--secure-port=" + cp.ports.apiServers[number],
 		"--cert-dir=" + cp.layout.path("certificates"),
 		"--token-auth-file=" + cp.layout.path("tokens.csv"),
 		"--authorization-mode=RBAC",

@@ -23,22 +23,3 @@ func NeedNode(t testing.TB) {
 		t.Fatal(err)
 	}
 }
-
-// StartNode starts a control plane with a real node, and stops both when the test ends. It skips
-// the test as NeedNode does.
-func StartNode(t testing.TB, options controlplane.Options, nodeOptions node.Options) (*controlplane.ControlPlane, *node.Node) {
-	t.Helper()
-	NeedNode(t)
-	options.RealNode, options.ControllerManager, options.Scheduler = true, true, true
-	cp := Start(t, options)
-	n, err := node.Start(t.Context(), cp, nodeOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return cp, n
-}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package demo creates workloads that cause events: one that runs and is scaled up and down, one
-// that cannot be scheduled, one that crashes, one that a custom resource owns, and a CronJob. On a
-// real node, there are more.
+// that cannot be scheduled, one that crashes, one that a custom resource owns, and a CronJob.
 package demo
 
 import (
@@ -33,16 +32,13 @@ const definitions = "manifests/definitions/*.yaml"
 // Define applies the demo's CustomResourceDefinitions. A Collector that starts before them knows their
 // kinds only a few seconds after the first events. The end of ctx is not an error.
 func Define(ctx context.Context, config *rest.Config) error {
-	return unlessCanceled(apply(ctx, config, []string{definitions}))
+	return unlessCanceled(apply(ctx, config, definitions))
 }
 
 // Run applies the demo to the cluster, and then scales a Deployment until ctx ends. The end of ctx
 // is not an error.
-func Run(ctx context.Context, config *rest.Config) error { return run(ctx, config) }
-
-// run does what Run does, with more manifests.
-func run(ctx context.Context, config *rest.Config, more ...string) error {
-	err := apply(ctx, config, append([]string{definitions, "manifests/*.yaml"}, more...))
+func Run(ctx context.Context, config *rest.Config) error {
+	err := apply(ctx, config, definitions, "manifests/*.yaml")
 	if err == nil {
 		err = scaleUpAndDown(ctx, config)
 	}
@@ -56,7 +52,7 @@ func unlessCanceled(err error) error {
 	return err
 }
 
-func apply(ctx context.Context, config *rest.Config, patterns []string) error {
+func apply(ctx context.Context, config *rest.Config, patterns ...string) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err

@@ -26,14 +26,9 @@ var ErrUnavailable = errors.New("a real node cannot run on this machine")
 
 // Options describe a node.
 type Options struct {
-	// Name is the name of the Node. Empty means node-0.
-	Name string
 	// HostPorts are ports of this machine's loopback interface that pods reach as the same ports of
 	// Address.
 	HostPorts []int
-	// Kubelet are fields of a KubeletConfiguration, in YAML. They take precedence over the node's own
-	// configuration.
-	Kubelet string
 }
 
 // Node is a running node. Its methods may be used concurrently.
@@ -90,14 +85,8 @@ func launch(cp *controlplane.ControlPlane, options Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{name: options.Name, dir: cp.NodeDir(), binaries: binaries, cgroup: newCgroupName()}
-	if n.name == "" {
-		n.name = "node-0"
-	}
+	n := &Node{name: "node-0", dir: cp.NodeDir(), binaries: binaries, cgroup: newCgroupName()}
 	if err := n.writeFiles(cp.RESTConfig(), port); err != nil {
-		return nil, err
-	}
-	if err := n.writeKubeletFields(options.Kubelet); err != nil {
 		return nil, err
 	}
 	ports := port

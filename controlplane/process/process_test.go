@@ -20,7 +20,7 @@ import (
 func shell(t *testing.T, script string) (*process.Process, string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
-	p, err := process.Start(process.Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"NAME=value"}, Log: log})
+	p, err := process.Start(process.Command{Path: "/bin/sh", Args: []string{"-c", script}, Log: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, p.Kill()) })
 	return p, log
@@ -34,21 +34,6 @@ func waitForLog(t *testing.T, log string) string {
 		return strings.HasSuffix(string(content), "\n")
 	}, 10*time.Second, 5*time.Millisecond)
 	return strings.TrimSpace(string(content))
-}
-
-func TestExitCode(t *testing.T) {
-	p, log := shell(t, `echo "$NAME"; exit 7`)
-	assert.Equal(t, 7, p.ExitCode())
-	assert.Equal(t, "value", waitForLog(t, log))
-	assert.Equal(t, "value", p.LogTail())
-	require.NoError(t, p.Stop(time.Second), "after the end")
-}
-
-func TestStopAsks(t *testing.T) {
-	p, log := shell(t, `trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
-	waitForLog(t, log)
-	require.NoError(t, p.Stop(time.Minute))
-	assert.Equal(t, 3, p.ExitCode())
 }
 
 func TestStopKillsWhatDoesNotListen(t *testing.T) {
@@ -73,18 +58,4 @@ func ended(pid int) bool {
 	}
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err == nil && strings.Contains(string(stat), ") Z ")
-}
-
-func TestFailureQuotesTheEndOfTheLog(t *testing.T) {
-	p, _ := shell(t, `i=1; while [ $i -le 22 ]; do echo "line $i"; i=$((i+1)); done; exit 2`)
-	err := p.Ended()
-	assert.ErrorContains(t, err, "sh ended with exit code 2")
-	assert.ErrorContains(t, err, "line 3\n")
-	assert.ErrorContains(t, err, "line 22")
-	assert.NotContains(t, err.Error(), "line 2\n")
-}
-
-func TestStartWithoutProgram(t *testing.T) {
-	_, err := process.Start(process.Command{Path: "/no/such/program"})
-	require.ErrorContains(t, err, "start program:")
 }

@@ -176,14 +176,13 @@ func (c *cluster) probe(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// writeEvents makes events about the pods, and returns their names.
-func (c *cluster) writeEvents(ctx context.Context, n int) (names []string, err error) {
-	names = make([]string, n)
+// writeEvents makes events about the pods.
+func (c *cluster) writeEvents(ctx context.Context, n int) error {
 	now := time.Now()
-	return names, inParallel(n, func(i int) error {
+	return inParallel(n, func(i int) error {
 		pod := c.pods[i%len(c.pods)]
-		names[i] = fmt.Sprintf("%s.%x-%d", pod.Name, now.UnixNano(), i)
-		_, err := c.client.CoreV1().Events(pod.Namespace).Create(ctx, kubeletEvent(names[i], pod, now), metav1.CreateOptions{})
+		name := fmt.Sprintf("%s.%x-%d", pod.Name, now.UnixNano(), i)
+		_, err := c.client.CoreV1().Events(pod.Namespace).Create(ctx, kubeletEvent(name, pod, now), metav1.CreateOptions{})
 		return err
 	})
 }

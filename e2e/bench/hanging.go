@@ -52,7 +52,6 @@ func runHanging(ctx context.Context, b *benchmark) (r result, err error) {
 	defer func() { err = errors.Join(err, silent.Close()) }()
 	phases := []phase{
 		{suffix: ", without such workloads"},
-		{suffix: ", the webhook refuses connections", group: "refusing.example.com", url: deadwebhook.Refusing},
 		{suffix: ", the webhook never answers", group: "silent.example.com", url: silent.URL},
 	}
 	kube, err := newCluster(ctx, b.controlPlane, b.healthy)
@@ -94,7 +93,7 @@ not work. Each of these workloads has an event every %s.`,
 		thousands(b.healthy.pods), b.healthy.deployments, b.healthy.namespaces, thousands(b.healthy.perSecond), b.dead, deadEvery)
 	r.Notes = []string{
 		"*Healthy* records are those about all other pods.",
-		"An API server answers at once when a webhook refuses connections, and after 10 s when it never answers.",
+		"The webhook accepts connections and never answers, so an API server answers after 10 s.",
 	}
 	return r, nil
 }
@@ -132,7 +131,7 @@ func (p *phase) deploy(ctx context.Context, kube *cluster, workloads int) error 
 		if _, err := kube.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		release, err := kind.Create(ctx, name, "release", nil)
+		release, err := kind.Create(ctx, name, "release")
 		if err != nil {
 			return err
 		}

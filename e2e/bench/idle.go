@@ -35,7 +35,7 @@ start of the watch are not measured. Each Collector is measured once.`, thousand
 func (b *benchmark) idleOnce(ctx context.Context, c runner) (values, error) {
 	resources := append([]string{"events"}, ownerResources...)
 	return b.onCluster(ctx, b.size, func(kube *cluster) (values, error) {
-		if _, err := kube.writeEvents(ctx, idleLive); err != nil {
+		if err := kube.writeEvents(ctx, idleLive); err != nil {
 			return nil, err
 		}
 		return kube.onRig(c, func(r *rig) (values, error) {

@@ -9,19 +9,15 @@ import (
 	"time"
 )
 
-func killFigures(setup string) []figure {
-	var none *goal
-	if setup == direct {
-		none = oursAtMost(0)
-	}
+func killFigures(string) []figure {
 	return []figure{
-		{Name: lost, Goal: none}, {Name: repeated}, {Name: unrecognized, Goal: none}, {Name: unowned, Goal: none},
+		{Name: lost, Goal: oursAtMost(0)}, {Name: repeated}, {Name: unrecognized, Goal: oursAtMost(0)}, {Name: unowned},
 		{Name: latencyMost, Unit: "ms"},
 	}
 }
 
 func runKill(ctx context.Context, b *benchmark) (r result, err error) {
-	r.Groups, err = b.compare(ctx, b.rounds, []string{baseline, direct, inMemory}, killFigures, b.killOnce)
+	r.Groups, err = b.compare(ctx, b.rounds, []string{baseline, direct}, killFigures, b.killOnce)
 	r.Text = fmt.Sprintf(`The load is that of the section "Under load", with %s observations at %s a second. The benchmark kills the
 Collector %d times, at regular intervals, and restarts it at once with the same configuration and the same storage.`,
 		thousands(b.killed.observations), thousands(b.killed.perSecond), b.kills)

@@ -7,21 +7,12 @@ import (
 	"fmt"
 )
 
-// loadGoals are the goals that differ between the setups.
-var loadGoals = map[string]map[string]*goal{
-	inMemory: {cpuPerRecord: ratioAtMost(0.35), latencyTail: ratioAtMost(1)},
-	direct: {
-		cpuPerRecord: ratioAtMost(0.4), peakRSS: ratioAtMost(0.65), latencyHalf: ratioAtMost(0.4), latencyTail: ratioAtMost(0.6),
-	},
-}
-
-func loadFigures(setup string) []figure {
-	goals := loadGoals[setup]
+func loadFigures(string) []figure {
 	return []figure{
-		{Name: cpuPerRecord, Unit: "µs", Goal: goals[cpuPerRecord]},
-		{Name: peakRSS, Unit: "MiB", Goal: goals[peakRSS]},
-		{Name: latencyHalf, Unit: "ms", Goal: goals[latencyHalf]},
-		{Name: latencyTail, Unit: "ms", Goal: goals[latencyTail]},
+		{Name: cpuPerRecord, Unit: "µs", Goal: ratioAtMost(0.4)},
+		{Name: peakRSS, Unit: "MiB", Goal: ratioAtMost(0.65)},
+		{Name: latencyHalf, Unit: "ms", Goal: ratioAtMost(0.4)},
+		{Name: latencyTail, Unit: "ms", Goal: ratioAtMost(0.6)},
 		{Name: lost, Goal: oursAtMost(0)},
 		{Name: repeated, Goal: oursAtMost(0)},
 		{Name: unrecognized, Goal: oursAtMost(0)},
@@ -33,7 +24,7 @@ func loadFigures(setup string) []figure {
 
 func runLoad(ctx context.Context, b *benchmark) (r result, err error) {
 	sz := b.size
-	r.Groups, err = b.compare(ctx, b.rounds, []string{baseline, direct, inMemory}, loadFigures, func(ctx context.Context, c runner) (values, error) {
+	r.Groups, err = b.compare(ctx, b.rounds, []string{baseline, direct}, loadFigures, func(ctx context.Context, c runner) (values, error) {
 		return b.loadOnce(ctx, c, sz, false)
 	})
 	r.Text = fmt.Sprintf(`A real API server has %s pods of %s Deployments in %s namespaces. The Collector knows none of them. After
@@ -41,8 +32,7 @@ the Collector has started its watch, %s observations are written at %s a second:
 the count of an event.
 
 - k8s_events has the batch processor and the exporter's default queue.
-- Direct delivery: no batch processor and no exporter queue. The exporter sends each request of the receiver as it is.
-- Batch processor: this and the exporter's default queue acknowledge records before they have delivered them.`,
+- Direct delivery: no batch processor and no exporter queue. The exporter sends each request of the receiver as it is.`,
 		thousands(sz.pods), thousands(sz.deployments), thousands(sz.namespaces), thousands(sz.observations), thousands(sz.perSecond),
 		thousands(sz.observations-sz.updates), thousands(sz.updates))
 	r.Notes = []string{

@@ -142,7 +142,7 @@ func (b *benchmark) runOne(ctx context.Context, s scenario, versions versions, w
 	if now := commit(ctx); now != versions.commit {
 		return fmt.Errorf("the checkout was at %s and is now at %s; the result is not written", versions.commit, now)
 	}
-	return keep(filepath.Join("..", "test"), s, section, r.Charts)
+	return keep(s, section)
 }
 
 // logf reports progress to the user.

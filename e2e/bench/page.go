@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// keep replaces the section of a scenario in PERFORMANCE.md, and the files of its charts.
-func keep(directory string, s scenario, section string, charts []chart) error {
-	path := filepath.Join(directory, "PERFORMANCE.md")
+// keep replaces the section of a scenario in PERFORMANCE.md.
+func keep(s scenario, section string) error {
+	path := filepath.Join("..", "test", "PERFORMANCE.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -19,15 +19,6 @@ func keep(directory string, s scenario, section string, charts []chart) error {
 	text, err := replaced(string(page), s.title, section)
 	if err != nil {
 		return err
-	}
-	for _, c := range charts {
-		drawing, err := c.draw()
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(directory, "performance-"+c.file+".svg"), drawing, 0o600); err != nil {
-			return err
-		}
 	}
 	return os.WriteFile(path, []byte(text), 0o600) //nolint:gosec // The path is in the repository.
 }

@@ -30,7 +30,7 @@ func runRates(ctx context.Context, b *benchmark) (r result, err error) {
 increases the count of an event. The Collector has seen an event of each pod before, so it knows all owners. kube_events has
 storage and direct delivery, and also emits the metric. k8s_events has the batch processor and the exporter's default queue.`,
 		thousands(b.size.pods), b.rateLength, fewestRecords)
-	r.Table, r.Charts = ratesTable(b.rates, m), ratesCharts(b.rates, m)
+	r.Table = ratesTable(b.rates, m)
 	r.Notes = []string{
 		fmt.Sprintf("Each value is the median of %d runs.", b.rounds),
 		"Latency is the time from just before an event is written to the arrival of its record.",
@@ -41,9 +41,9 @@ storage and direct delivery, and also emits the metric. k8s_events has the batch
 
 func atRate(perSecond int) string { return ", " + thousands(perSecond) + " a second" }
 
-// ratesShown are the figures of the table, and the files of their charts.
-var ratesShown = []struct{ figure, unit, file string }{
-	{cpuPerRecord, "µs", "cpu"}, {peakRSS, "MiB", "memory"}, {latencyHalf, "ms", ""}, {latencyTail, "ms", "latency"}, {recordBytes, "B", ""},
+// ratesShown are the figures of the table.
+var ratesShown = []struct{ figure, unit string }{
+	{cpuPerRecord, "µs"}, {peakRSS, "MiB"}, {latencyHalf, "ms"}, {latencyTail, "ms"}, {recordBytes, "B"},
 }
 
 func rateFigures(perSecond int) (figures []figure) {
@@ -69,7 +69,7 @@ func (b *benchmark) atEachRate(ctx context.Context, m measurements, setups []set
 }
 
 // ratesOf are the rows of the table: the baseline, and the receiver as recommended.
-var ratesOf = []struct{ setup, name, color string }{{baseline, "k8s_events", "#d9731a"}, {direct, kubeEventsReceiver, "#1a8fe3"}}
+var ratesOf = []struct{ setup, name string }{{baseline, "k8s_events"}, {direct, kubeEventsReceiver}}
 
 // ratesTable has a row for each rate and Collector.
 func ratesTable(rates []int, m measurements) string {
@@ -91,23 +91,4 @@ func ratesTable(rates []int, m measurements) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// ratesCharts draws what the table has.
-func ratesCharts(rates []int, m measurements) (charts []chart) {
-	for _, shown := range ratesShown {
-		if shown.file == "" {
-			continue
-		}
-		c := chart{file: shown.file, title: shown.figure, unit: shown.unit, rates: rates}
-		for _, row := range ratesOf {
-			l := line{name: row.name, color: row.color}
-			for _, perSecond := range rates {
-				l.y = append(l.y, median(m.of(row.setup, shown.figure+atRate(perSecond))))
-			}
-			c.lines = append(c.lines, l)
-		}
-		charts = append(charts, c)
-	}
-	return charts
 }

@@ -17,7 +17,6 @@ type result struct {
 	Table  string // as Markdown; empty: the groups side by side
 	Groups []group
 	Notes  []string // what a reader should know of the figures, as Markdown
-	Charts []chart
 }
 
 // group has the figures of a setup.

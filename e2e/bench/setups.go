@@ -166,7 +166,6 @@ type setup struct {
 // The names of the setups. The others are compared with the baseline, if the scenario has it.
 const (
 	baseline = "k8s_events"
-	inMemory = "memory"
 	stored   = "storage"
 	direct   = "direct"
 	elected  = "ha"
@@ -176,7 +175,6 @@ const (
 func (b *benchmark) setups(names ...string) ([]setup, error) {
 	all := []setup{
 		{name: baseline, title: "k8s_events", runner: b.theirs},
-		{name: inMemory, title: "Without storage, batch processor", runner: b.ours},
 		{name: stored, title: "With storage, batch processor", runner: b.ours, configure: runner.storing},
 		{name: direct, title: "With storage, direct delivery (recommended)", runner: b.ours, configure: runner.recommended},
 		{name: elected, title: "Leader election", runner: b.ours, configure: runner.electing},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,7 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -48,54 +46,37 @@ func TestWrongValues(t *testing.T) {
 		"rollouts without a backend":            {[]string{"page.enabled=true", "rollouts.enabled=true"}, []string{"rollouts.enabled has no backend for traces", "set rollouts.endpoint"}},
 		"a time without a unit":                 {[]string{endpoint, "rollouts.idleTimeout=5"}, []string{"'/rollouts/idleTimeout'"}},
 		"an unknown value":                      {[]string{endpoint, "replicaCount=3"}, []string{"'replicaCount' not allowed"}},
-		"an unknown value of a group":           {[]string{"otlp.url=http://gateway:4318"}, []string{"'/otlp'", "'url' not allowed"}},
 		"an endpoint without a scheme":          {[]string{"otlp.endpoint=gateway:4318"}, []string{"'/otlp/endpoint'", "'gateway:4318'", "https?://"}},
-		"another protocol":                      {[]string{endpoint, "otlp.protocol=zipkin"}, []string{"'/otlp/protocol'", "'http', 'grpc'"}},
-		"another mode":                          {[]string{endpoint, "mode=deployment"}, []string{"'/mode'", "'ha', 'single', 'stateless'"}},
 		"a header whose Secret has no key":      {[]string{endpoint, "otlp.secretHeaders.Authorization.name=backend"}, []string{"'/otlp/secretHeaders/Authorization'", "missing property 'key'"}},
 		"TLS without https":                     {[]string{endpoint, "otlp.tls.caSecret.name=ca"}, []string{"otlp.tls is set, but otlp.endpoint does not begin with https://"}},
-		"a text for a switch":                   {[]string{endpoint, "podMonitor.enabled=yes"}, []string{"'/podMonitor/enabled'", "got string, want boolean"}},
 		"an integration that does not exist":    {[]string{endpoint, "rbac.integrations={jenkins}"}, []string{"'/rbac/integrations/0'", "'argo-cd'"}},
 		"a rule that writes":                    {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}", "rbac.extraRules[0].resources={y}", "rbac.extraRules[0].verbs={delete}"}, []string{"'/rbac/extraRules/0/verbs/0'", "'get', 'list', 'watch'"}},
 		"a rule without resources":              {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}"}, []string{"'/rbac/extraRules/0'", "missing property 'resources'"}},
 		"a memory limit without a unit":         {[]string{endpoint, "resources.limits.memory=512M"}, []string{"'/resources/limits/memory'", "'512M'"}},
-		"a digest that is a tag":                {[]string{endpoint, "image.digest=v1"}, []string{"'/image/digest'", "sha256"}},
 		"a namespace that cannot exist":         {[]string{endpoint, "namespaces={Team_A}"}, []string{"'/namespaces/0'", "'Team_A'"}},
-		"the same namespace twice":              {[]string{endpoint, "namespaces={a,a}"}, []string{"'/namespaces'", "items at 0 and 1 are equal"}},
-		"an interval longer than the exporter":  {[]string{endpoint, "podMonitor.interval=10m"}, []string{"'/podMonitor/interval'", "'10m'"}},
 		"root":                                  {[]string{endpoint, "runAsUser=0"}, []string{"'/runAsUser'", "minimum: got 0, want 1"}},
 		"nodes that do not run Linux":           {[]string{endpoint, `nodeSelector.kubernetes\.io/os=windows`}, []string{"'/nodeSelector/kubernetes.io~1os'", "'linux'"}},
 		"a cluster name that is a variable":     {[]string{endpoint, "clusterName=${CLUSTER}"}, []string{"'/clusterName'"}},
 		"an unknown part of a configuration":    {[]string{endpoint, "config.exporter.debug.verbosity=detailed"}, []string{"'/config'", "'exporter' not allowed"}},
 		"a name that objects cannot have":       {[]string{endpoint, "fullnameOverride=Kube_Events"}, []string{"'/fullnameOverride'"}},
-		"a size that is not one":                {[]string{endpoint, "storage.size=big"}, []string{"'/storage/size'", "'big'"}},
-		"an interval that is not one":           {[]string{endpoint, "podMonitor.interval=often"}, []string{"'/podMonitor/interval'", "'often'"}},
-		"a pull policy that does not exist":     {[]string{endpoint, "image.pullPolicy=Sometimes"}, []string{"'/image/pullPolicy'", "'IfNotPresent', 'Always', 'Never'"}},
 		"a header that HTTP does not allow":     {[]string{endpoint, "otlp.headers.X Y=z"}, []string{"'/otlp/headers'", "X Y"}},
 		"all pipelines removed":                 {[]string{endpoint, "config.service.pipelines=null"}, []string{"nothing receives the events"}},
 		"a selector with double quotes":         {[]string{endpoint, `dashboards.lokiSelector=job="events"`}, []string{"'/dashboards/lokiSelector'"}},
-		"no selector":                           {[]string{endpoint, "dashboards.lokiSelector="}, []string{"'/dashboards/lokiSelector'"}},
 		"an alert that does not exist":          {[]string{endpoint, "prometheusRule.alerts.CrashLoop.enabled=false"}, []string{"'/prometheusRule/alerts'", "'CrashLoop' not allowed"}},
 		"a name that the metric cannot have":    {[]string{endpoint, "metricName=events"}, []string{"'/metricName'", "'k8s.event.occurrences'"}},
-		"a label that a rule cannot keep":       {[]string{endpoint, "prometheusRule.extraLabels={a b}"}, []string{"'/prometheusRule/extraLabels/0'"}},
-		"rules that are evaluated too seldom":   {[]string{endpoint, "prometheusRule.interval=10m"}, []string{"'/prometheusRule/interval'", "'10m'"}},
 		"a Grafana without a scheme":            {[]string{endpoint, "prometheusRule.grafanaURL=grafana.example.com"}, []string{"'/prometheusRule/grafanaURL'", "https?://"}},
 		"a claim that nothing uses":             {[]string{endpoint, "storage.existingClaim=events"}, []string{"mode=ha uses no volume", "set mode=single"}},
 		"a storage class that nothing uses":     {[]string{endpoint, "mode=stateless", "storage.storageClassName=fast"}, []string{"mode=stateless uses no volume", "set mode=single"}},
 		"replicas without leader election":      {[]string{endpoint, "mode=single", "replicas=2"}, []string{"mode=single has no leader election", "set mode=ha or replicas=1"}},
 		"an update without leader election":     {[]string{endpoint, "mode=single", "strategy.type=RollingUpdate"}, []string{"two Collectors must not run at the same time", "set mode=ha"}},
 		"nodes for the Roles of namespaces":     {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={x,}", "rbac.extraRules[0].resources={pods,nodes}"}, []string{"rbac.extraRules has nodes", "remove namespaces"}},
-		"issuers of the cluster for Roles":      {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={cert-manager.io}", "rbac.extraRules[0].resources={clusterissuers}"}, []string{"rbac.extraRules has clusterissuers"}},
 		"operators of the cluster for Roles":    {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={config.openshift.io}", "rbac.extraRules[0].resources={clusteroperators}"}, []string{"rbac.extraRules has clusteroperators"}},
 		"the metric twice":                      {[]string{endpoint, "prometheus.enabled=true"}, []string{"counts each occurrence twice", "set otlp.signals={logs}"}},
-		"the metric twice, with a preset":       {[]string{"backend.preset=datadog", "backend.secret=s", "prometheus.enabled=true"}, []string{"counts each occurrence twice", "set otlp.signals={logs}"}},
 		"a preset without its Secret":           {[]string{"backend.preset=honeycomb"}, []string{"backend.preset=honeycomb needs credentials", "set backend.secret", "the keys api-key"}},
 		"a preset without an endpoint":          {[]string{"backend.preset=loki"}, []string{"backend.preset=loki needs an endpoint", "or set otlp.endpoint"}},
 		"a Secret without a preset":             {[]string{endpoint, "backend.secret=s"}, []string{"set backend.preset"}},
-		"a preset that does not exist":          {[]string{"backend.preset=loggly"}, []string{"'/backend/preset'", "'grafana-cloud'"}},
 		"a preset with gRPC":                    {[]string{"backend.preset=elastic", "backend.secret=s", "otlp.protocol=grpc"}, []string{"backend.preset=elastic uses OTLP over HTTP"}},
 		"metrics for Loki":                      {[]string{endpoint, "backend.preset=loki", "otlp.signals={logs,metrics}"}, []string{"backend.preset=loki accepts no metrics", "prometheus.enabled=true"}},
-		"a signal that does not exist":          {[]string{endpoint, "otlp.signals={traces}"}, []string{"'/otlp/signals/0'", "'logs', 'metrics'"}},
 		"a password without a published page":   {[]string{endpoint, "page.enabled=true", "page.htpasswdSecret=s"}, []string{"page.htpasswdSecret has no effect", "page.hosts"}},
 		"a published page of several replicas":  {[]string{endpoint, "replicas=2", "page.enabled=true", "page.hosts={a.b}", "page.htpasswdSecret=s"}, []string{"page.hosts", "replicas=1"}},
 		"an endpoint of traces, but no traces":  {[]string{endpoint, "rollouts.endpoint=http://t:4318"}, []string{"rollouts.endpoint", "rollouts.enabled=true"}},
@@ -103,8 +84,6 @@ func TestWrongValues(t *testing.T) {
 		"a page without a password":             {[]string{endpoint, "page.enabled=true", "page.hosts={events.example.com}"}, []string{"page.hosts publishes the page", "page.htpasswdSecret"}},
 		"two monitors":                          {[]string{endpoint, "podMonitor.enabled=true", "serviceMonitor.enabled=true"}, []string{"scrape each pod twice", "enable one of them"}},
 		"a label that is the chart's":           {[]string{endpoint, `commonLabels.app\.kubernetes\.io/name=x`}, []string{"invalid propertyName 'app.kubernetes.io/name'"}},
-		"a setting that no probe has":           {[]string{endpoint, "livenessProbe.httpGet.path=/"}, []string{"'/livenessProbe'", "'httpGet' not allowed"}},
-		"a list where there must be an object":  {[]string{endpoint, "tolerations={a}"}, []string{"'/tolerations/0'", "got string, want object"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,25 +221,6 @@ func TestEveryIntegrationIsListed(t *testing.T) {
 		for _, rule := range integration.Rules {
 			assert.NotContains(t, rule.Resources, "*", name)
 			assert.NotContains(t, rule.Resources, "secrets", name)
-		}
-	}
-}
-
-// TestNoManifestPermitsReadingSecrets, or anything that the receiver does not read.
-func TestNoManifestPermitsReadingSecrets(t *testing.T) {
-	t.Parallel()
-	for name, all := range rendered(t) {
-		for _, role := range append(all.of("ClusterRole"), all.of("Role")...) {
-			rules, _, err := unstructured.NestedSlice(role.Object, "rules")
-			require.NoError(t, err)
-			for _, rule := range rules {
-				for _, forbidden := range []string{"secrets", "*"} {
-					assert.NotContains(t, rule.(map[string]any)["resources"], forbidden, "%s: %s", name, role.GetName())
-				}
-				if !strings.HasSuffix(role.GetName(), "-leader") {
-					assert.Subset(t, []any{"get", "list", "watch"}, rule.(map[string]any)["verbs"], "%s: %s", name, role.GetName())
-				}
-			}
 		}
 	}
 }
@@ -505,41 +465,6 @@ func TestRulesAreThoseOfTheFile(t *testing.T) {
 	assert.Equal(t, "prometheus", rule[0].GetLabels()["release"])
 }
 
-// TestTheUpdateOfAMode: without leader election, two Collectors never run at the same time. With it, an
-// update never leaves the release without a Collector that watches.
-func TestTheUpdateOfAMode(t *testing.T) {
-	t.Parallel()
-	rolling := func(surge, unavailable int) appsv1.DeploymentStrategy {
-		maxSurge, maxUnavailable := intstr.FromInt(surge), intstr.FromInt(unavailable)
-		return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &maxSurge, MaxUnavailable: &maxUnavailable}}
-	}
-	recreate := appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	for name, test := range map[string]struct {
-		values   []string
-		replicas int32
-		volume   bool
-		budget   bool
-		strategy appsv1.DeploymentStrategy
-	}{
-		"the default":     {nil, 1, false, false, rolling(1, 0)},
-		"two replicas":    {[]string{"--set", "replicas=2"}, 2, false, true, rolling(0, 1)},
-		"mode single":     {[]string{"--set", "mode=single"}, 1, true, false, recreate},
-		"mode stateless":  {[]string{"--set", "mode=stateless"}, 1, false, false, recreate},
-		"paused":          {[]string{"--set", "replicas=0"}, 0, false, false, rolling(1, 0)},
-		"a user's choice": {[]string{"--set", "strategy.type=Recreate"}, 1, false, false, recreate},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			all := render(t, append([]string{"--set", endpoint}, test.values...)...)
-			deployment := only[appsv1.Deployment](t, all, "Deployment")
-			assert.Equal(t, test.replicas, *deployment.Spec.Replicas)
-			assert.Equal(t, test.strategy, deployment.Spec.Strategy)
-			assert.Equal(t, test.volume, len(all.of("PersistentVolumeClaim")) == 1)
-			assert.Equal(t, test.budget, len(all.of("PodDisruptionBudget")) == 1)
-		})
-	}
-}
-
 // TestTheImageOfAnotherRegistry: a registry in image.repository is replaced.
 func TestTheImageOfAnotherRegistry(t *testing.T) {
 	t.Parallel()
@@ -591,18 +516,6 @@ func TestEachSignalGoesWhereItShould(t *testing.T) {
 		}
 		assert.Equal(t, expected, actual, signals)
 	}
-}
-
-// TestReadiness: by default, only the start of a pod depends on what the receiver reports.
-func TestReadiness(t *testing.T) {
-	t.Parallel()
-	byDefault := containerOf(t, render(t, "--set", endpoint))
-	assert.Equal(t, "ready", byDefault.StartupProbe.HTTPGet.Port.StrVal)
-	assert.Equal(t, int32(math.MaxInt32), byDefault.StartupProbe.FailureThreshold, "a missing permission is no reason for a restart")
-	assert.Equal(t, "live", byDefault.ReadinessProbe.HTTPGet.Port.StrVal)
-	strict := containerOf(t, render(t, "--set", endpoint, "--set", "readyOnlyWhileHealthy=true"))
-	assert.Nil(t, strict.StartupProbe)
-	assert.Equal(t, "ready", strict.ReadinessProbe.HTTPGet.Port.StrVal)
 }
 
 // TestEveryPresetIsListed: in the schema, and with a golden output.

@@ -19,166 +19,88 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// source is the receiver's Go code.
-type source struct {
-	functions []*ast.FuncDecl
-}
+// complaints are the methods and the variables that get the receiver's messages of warnings and errors.
+// Other arguments of these methods have no spaces. What a message is put together of are literals.
+var complaints = []string{"Warn", "Error", "Failed", "setAside", "message"}
 
-// readMessages are all that the receiver may say of what does not work: the messages of its
-// logger's Warn and Error, and the errors that become its status. What is filled in is … in them.
+// readMessages are all that the receiver may say of what does not work: literals for the complaints, and
+// the errors that become its status, in which … is what is filled in.
 func readMessages(t *testing.T) (messages []string) {
 	t.Helper()
-	s := parse(t)
-	for _, function := range s.functions {
-		ast.Inspect(function, func(node ast.Node) bool {
-			call, ok := node.(*ast.CallExpr)
-			if ok && isComplaint(call) {
-				texts := s.texts(function, call.Args[0])
-				require.NotEmpty(t, texts, "a message in %s is computed in a way that this test does not understand", function.Name.Name)
-				messages = append(messages, texts...)
+	inspectReceiver(t, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.FuncDecl:
+			if n.Name.Name == "explain" && n.Recv == nil {
+				messages = append(messages, formatsIn(n)...)
 			}
-			return true
-		})
-		if function.Name.Name == "explain" {
-			messages = append(messages, statusTexts(function)...)
-		}
-	}
-	slices.Sort(messages)
-	return slices.DeleteFunc(slices.Compact(messages), func(m string) bool { return m == "" }) // Another package has logged it.
-}
-
-// parse reads all of the receiver's packages.
-func parse(t *testing.T) (s source) {
-	t.Helper()
-	files := token.NewFileSet()
-	root := harness.InRepository()
-	others := []string{"build", "controlplane", "distribution", "e2e", "tools", "testdata", "metadata", ".git"}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			if path != root && slices.Contains(others, entry.Name()) {
-				return filepath.SkipDir
+		case *ast.CallExpr:
+			if method, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains(complaints, method.Sel.Name) {
+				messages = append(messages, literals(n.Args)...)
 			}
-			return nil
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, declaration := range file.Decls {
-			if function, ok := declaration.(*ast.FuncDecl); ok {
-				s.functions = append(s.functions, function)
-			}
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	return s
-}
-
-// isComplaint reports whether a call is logger.Warn or logger.Error, whatever holds the logger.
-func isComplaint(call *ast.CallExpr) bool {
-	method, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || method.Sel.Name != "Warn" && method.Sel.Name != "Error" || len(call.Args) == 0 {
-		return false
-	}
-	switch holder := method.X.(type) {
-	case *ast.Ident:
-		return strings.EqualFold(holder.Name, "logger")
-	case *ast.SelectorExpr:
-		return strings.EqualFold(holder.Sel.Name, "logger")
-	default:
-		return false
-	}
-}
-
-// texts are what an expression in a function may come to: constants, what is put together of them,
-// local variables, and parameters.
-func (s source) texts(function *ast.FuncDecl, expression ast.Expr) (texts []string) {
-	switch e := expression.(type) {
-	case *ast.BasicLit:
-		text, _ := strconv.Unquote(e.Value)
-		return []string{text}
-	case *ast.BinaryExpr:
-		for _, left := range s.texts(function, e.X) {
-			for _, right := range s.texts(function, e.Y) {
-				texts = append(texts, left+right)
-			}
-		}
-		return texts
-	case *ast.Ident:
-		if position, ok := parameter(function, e.Name); ok {
-			return s.argumentsOf(function.Name.Name, position)
-		}
-		return s.assignedTo(function, e.Name)
-	default:
-		return nil
-	}
-}
-
-func parameter(function *ast.FuncDecl, name string) (position int, ok bool) {
-	for _, field := range function.Type.Params.List {
-		for _, parameter := range field.Names {
-			if parameter.Name == name {
-				return position, true
-			}
-			position++
-		}
-	}
-	return 0, false
-}
-
-// argumentsOf are what is passed to a function at a position, wherever it is called.
-func (s source) argumentsOf(name string, position int) (texts []string) {
-	for _, caller := range s.functions {
-		ast.Inspect(caller, func(node ast.Node) bool {
-			call, ok := node.(*ast.CallExpr)
-			if !ok {
-				return true
-			}
-			if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == name && position < len(call.Args) {
-				texts = append(texts, s.texts(caller, call.Args[position])...)
-			}
-			return true
-		})
-	}
-	return texts
-}
-
-// assignedTo are what a local variable may hold.
-func (s source) assignedTo(function *ast.FuncDecl, name string) (texts []string) {
-	ast.Inspect(function, func(node ast.Node) bool {
-		assignment, ok := node.(*ast.AssignStmt)
-		if !ok {
-			return true
-		}
-		for i, left := range assignment.Lhs {
-			if variable, ok := left.(*ast.Ident); ok && variable.Name == name && i < len(assignment.Rhs) {
-				texts = append(texts, s.texts(function, assignment.Rhs[i])...)
+		case *ast.AssignStmt:
+			if variable, ok := n.Lhs[0].(*ast.Ident); ok && slices.Contains(complaints, variable.Name) {
+				messages = append(messages, literals(n.Rhs)...)
 			}
 		}
 		return true
 	})
+	slices.Sort(messages)
+	return slices.DeleteFunc(slices.Compact(messages), func(m string) bool { return !strings.Contains(m, " ") })
+}
+
+// inspectReceiver walks through the code of all of the receiver's packages.
+func inspectReceiver(t *testing.T, inspect func(ast.Node) bool) {
+	t.Helper()
+	root := harness.InRepository()
+	others := []string{"build", "controlplane", "distribution", "e2e", "test", "tools", "testdata", "metadata", ".git"}
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && slices.Contains(others, entry.Name()):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			ast.Inspect(file, inspect)
+		}
+		return err
+	}))
+}
+
+// literals are the texts among expressions.
+func literals(expressions []ast.Expr) (texts []string) {
+	for _, expression := range expressions {
+		if text := literal(expression); text != "" {
+			texts = append(texts, text)
+		}
+	}
 	return texts
+}
+
+// literal is a text, or several that are added; empty if it is none.
+func literal(expression ast.Expr) string {
+	switch e := expression.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(e.Value)
+		return text
+	case *ast.BinaryExpr:
+		if left, right := literal(e.X), literal(e.Y); left != "" && right != "" {
+			return left + right
+		}
+	}
+	return ""
 }
 
 var verb = regexp.MustCompile(`%[a-z]`)
 
-// statusTexts are the errors that a function makes, up to what is filled in first.
-func statusTexts(function *ast.FuncDecl) (texts []string) {
+// formatsIn are the errors that a function makes, up to what is filled in first.
+func formatsIn(function *ast.FuncDecl) (texts []string) {
 	ast.Inspect(function, func(node ast.Node) bool {
-		call, ok := node.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Errorf" {
-			if format, ok := call.Args[0].(*ast.BasicLit); ok {
-				text, _ := strconv.Unquote(format.Value)
+		if call, ok := node.(*ast.CallExpr); ok {
+			for _, text := range literals(call.Args[:min(1, len(call.Args))]) {
 				texts = append(texts, verb.Split(text, 2)[0]+"…")
 			}
 		}

@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,14 +30,32 @@ service:
     logs: {receivers: [k8s_events], exporters: [otlphttp]}
 `
 
-// TestTheOldNames: with the page's snippet, each attribute that k8s_events emits is there, at the
-// same place and with the same value, but for those that the page names.
-func TestTheOldNames(t *testing.T) {
+// TestMigrationFromK8sEvents compares both on the same events.
+func TestMigrationFromK8sEvents(t *testing.T) {
 	t.Parallel()
-	const namespace = "the-old-names"
+	const namespace = "migration"
 	makeNamespace(t, namespace)
 	theirs, ours := runBoth(t, namespace)
-	compareAll(t, namespace, theirs, ours, map[string]comparedEvent{
+	for name, test := range comparedEvents(t, namespace) {
+		t.Run("an event "+name, func(t *testing.T) {
+			t.Parallel()
+			created := makeEvent(t, cmp.Or(test.event.InvolvedObject.Namespace, metav1.NamespaceDefault), test.event)
+			old := theirs.Await(t, "k8s.event.uid", string(created.UID))
+			compare(t, created, old, ours.Await(t, "k8s.event.uid", string(created.UID)), test.differ)
+		})
+	}
+	t.Run("updates", func(t *testing.T) {
+		t.Parallel()
+		compareUpdates(t, namespace, theirs, ours)
+	})
+}
+
+// comparedEvents: with the page's snippet, each attribute that k8s_events emits is there, at the same
+// place and with the same value, but for those that the page names. Cluster-scoped objects are in no
+// namespace, their events in default.
+func comparedEvents(t *testing.T, namespace string) map[string]comparedEvent {
+	t.Helper()
+	return map[string]comparedEvent{
 		"of a kubelet": {event: &corev1.Event{
 			Type: "Normal", Count: 3, Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
 			ReportingController: "kubelet", ReportingInstance: "node-0",
@@ -77,14 +96,6 @@ func TestTheOldNames(t *testing.T) {
 			},
 			differ: map[string]values{"k8s.node.name": {theirs: "host-7", ours: ""}},
 		},
-	})
-}
-
-// TestTheOldNamesOfClusterScopedObjects: they are in no namespace, their events in default.
-func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
-	t.Parallel()
-	theirs, ours := runBoth(t, metav1.NamespaceDefault)
-	compareAll(t, metav1.NamespaceDefault, theirs, ours, map[string]comparedEvent{
 		"of a volume": {event: &corev1.Event{
 			Type: "Warning", Count: 1, InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: "disk", UID: "3"},
 		}},
@@ -107,18 +118,14 @@ func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
 				"k8s.object.api_version": {theirs: "", ours: "v1"},
 			},
 		},
-	})
+	}
 }
 
-// TestWhatDiffersFromK8sEvents checks what the page documents about updates: a change without a new
-// occurrence is no record, a jump of the count is one record of several occurrences, and a repeat
-// of a new-style event has the time of the repeat.
-func TestWhatDiffersFromK8sEvents(t *testing.T) {
-	t.Parallel()
-	const namespace = "what-differs"
-	makeNamespace(t, namespace)
-	theirs, ours := runBoth(t, namespace)
-
+// compareUpdates checks what the page documents about updates: a change without a new occurrence is no
+// record, a jump of the count is one record of several occurrences, and a repeat of a new-style event
+// has the time of the repeat.
+func compareUpdates(t *testing.T, namespace string, theirs, ours *harness.Backend) {
+	t.Helper()
 	old := makeEvent(t, namespace, typed("Warning", namespace))
 	ofOld := []any{"k8s.event.uid", string(old.UID)}
 	awaitRecords(t, 1, theirs, ofOld)
@@ -208,19 +215,6 @@ func makeEvent(t *testing.T, namespace string, event *corev1.Event) *corev1.Even
 type comparedEvent struct {
 	event  *corev1.Event
 	differ map[string]values // besides those of every event
-}
-
-// compareAll shows events to both, and compares what they make of each.
-func compareAll(t *testing.T, namespace string, theirs, ours *harness.Backend, events map[string]comparedEvent) {
-	t.Helper()
-	for name, test := range events {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			created := makeEvent(t, namespace, test.event)
-			old := theirs.Await(t, "k8s.event.uid", string(created.UID))
-			compare(t, created, old, ours.Await(t, "k8s.event.uid", string(created.UID)), test.differ)
-		})
-	}
 }
 
 // compare goes through all that k8s_events has.

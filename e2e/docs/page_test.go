@@ -129,15 +129,6 @@ func TestEveryPageIsListed(t *testing.T) {
 	}
 }
 
-// TestPagesAreShort: users find a detail of the README in docs/, and one of the page on performance
-// with make bench-e2e.
-func TestPagesAreShort(t *testing.T) {
-	t.Parallel()
-	for page, most := range map[string]int{readme: 95, "test/PERFORMANCE.md": 300} {
-		assert.LessOrEqual(t, strings.Count(harness.Read(t, page), "\n"), most, page)
-	}
-}
-
 // TestTheFiguresOfTheComparisonAreMeasured: each row with figures is one of the page on performance.
 func TestTheFiguresOfTheComparisonAreMeasured(t *testing.T) {
 	t.Parallel()

@@ -199,16 +199,6 @@ func TestApproval(t *testing.T) {
 	assert.LessOrEqual(t, approved.Log.Timestamp(), rollout[1].Log.Timestamp())
 }
 
-// TestApprovalOfNothing: the script prints its usage if it gets no arguments or too many.
-func TestApprovalOfNothing(t *testing.T) {
-	t.Parallel()
-	for _, arguments := range [][]string{nil, {"approval", "payments", "a message", "without quotes"}} {
-		output, err := exec.Command(harness.InRepository("examples", "approval", "approve.sh"), arguments...).CombinedOutput()
-		assert.Error(t, err)
-		assert.Regexp(t, `^usage: .*approve\.sh NAMESPACE DEPLOYMENT MESSAGE\n$`, string(output))
-	}
-}
-
 // TestMultiCluster: two Deployments of one name in two clusters stay apart.
 func TestMultiCluster(t *testing.T) {
 	t.Parallel()

@@ -84,6 +84,7 @@ func messagesOf(t *testing.T, page string) (messages []string) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]*) \|`).FindAllStringSubmatch(section, -1)[2:] {
 		message, _, _ := strings.Cut(row[1], " (")
+		message, _, _ = strings.Cut(message, "; it is set aside") // The same for each reason.
 		messages = append(messages, message)
 	}
 	return messages

@@ -3,14 +3,10 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,82 +95,4 @@ func addAndRemoveStaticPod(t *testing.T, r *running) {
 	r.await(t, r.wants[0])
 	r.awaitPods(t, 1) // The mirror pod exists.
 	require.NoError(t, r.node.RemoveStaticPod("lamp"))
-}
-
-// awaitOutOfMemory waits until the status of a pod says what its events do not.
-func awaitOutOfMemory(t *testing.T, r *running) {
-	var ends []string
-	harness.Poll(waitTimeout, func() bool {
-		pods, err := r.CoreV1().Pods(r.name).List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		for _, p := range pods.Items {
-			for _, status := range p.Status.ContainerStatuses {
-				if end := status.LastTerminationState.Terminated; end != nil {
-					ends = append(ends, end.Reason)
-				}
-			}
-		}
-		return len(ends) > 0
-	})
-	assert.Equal(t, []string{"OOMKilled"}, ends)
-}
-
-// hangKubelet stops kubelet until the pods of its node are evicted.
-func hangKubelet(t *testing.T, r *running) {
-	r.awaitPods(t, 1)
-	r.addReadyNode(t)
-	resume, err := r.node.PauseKubelet()
-	require.NoError(t, err)
-	defer func() { require.NoError(t, resume()) }()
-	for _, w := range r.wants[:3] {
-		r.await(t, w)
-	}
-}
-
-// addReadyNode creates a node that has no kubelet and is always ready. If no node of a cluster is
-// ready, the node controller evicts no pods.
-func (r *running) addReadyNode(t *testing.T) {
-	t.Helper()
-	const name = "node-1"
-	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}
-	_, err := r.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.NodeSpec{Unschedulable: true},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, r.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}))
-	})
-
-	leases := r.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	lease, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	go func() {
-		for ctx.Err() == nil {
-			lease.Spec.RenewTime = new(metav1.NowMicro())
-			if renewed, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err == nil {
-				lease = renewed
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(5 * time.Second):
-			}
-		}
-	}()
-}
-
-// limitLocalStorage makes kubelet enforce limits of ephemeral storage.
-func limitLocalStorage(t *testing.T, r *running) {
-	require.NoError(t, r.node.ConfigureKubelet("localStorageCapacityIsolation: true\n"))
-}
-
-// reserveMemory makes kubelet want more free memory than the machine has, when the pod runs that it
-// then evicts: the one with the lowest priority. kubelet evicts nothing while it has no figures of
-// the local storage.
-func reserveMemory(t *testing.T, r *running) {
-	r.awaitPods(t, 1)
-	require.NoError(t, r.node.ConfigureKubelet("localStorageCapacityIsolation: true\nevictionHard: {memory.available: 99.9%}\n"))
 }

@@ -33,23 +33,16 @@ func (c *cluster) newProducers(t *testing.T) *producers {
 	return p
 }
 
-// run runs the situations, together if they can.
+// run runs the situations, all at the same time.
 func (p *producers) run(t *testing.T) {
-	t.Run("together", func(t *testing.T) {
-		for _, s := range situations {
-			if s.alone || !s.always && !*record {
-				continue
-			}
-			t.Run(s.name, func(t *testing.T) {
-				t.Parallel()
-				s.run(t, p)
-			})
-		}
-	})
 	for _, s := range situations {
-		if s.alone && *record {
-			t.Run(s.name, func(t *testing.T) { s.run(t, p) })
+		if !s.always && !*record {
+			continue
 		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.run(t, p)
+		})
 	}
 }
 

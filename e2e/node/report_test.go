@@ -76,7 +76,7 @@ func (c *cluster) write(t *testing.T, section, introduction string) {
 		fmt.Fprintf(&text, "| %s | `%s` | %d | %d | %d | %d | %d | %d |\n", r.fault, r.release.mode(),
 			r.Made, r.Delivered, r.Lost, r.Repeated, r.Surplus, r.metric)
 	}
-	replaceSection(t, path, section, text.String())
+	harness.ReplaceSection(t, path, section, func(string) string { return text.String() })
 }
 
 // environment says when and where the tests ran.
@@ -87,17 +87,4 @@ func (c *cluster) environment(t *testing.T) string {
 	info := node.Status.NodeInfo
 	return fmt.Sprintf("Run on %s at commit %s, with kubelet %s and %s.",
 		time.Now().UTC().Format(time.DateOnly), harness.Commit(t), info.KubeletVersion, strings.Replace(info.ContainerRuntimeVersion, "://", " ", 1))
-}
-
-// replaceSection replaces the part of a page between two comments.
-func replaceSection(t *testing.T, path, section, text string) {
-	t.Helper()
-	page, err := os.ReadFile(path)
-	require.NoError(t, err)
-	begin, end := "<!-- "+section+": begin -->\n", "<!-- "+section+": end -->"
-	before, rest, found := strings.Cut(string(page), begin)
-	require.True(t, found, "%s has no %q", path, begin)
-	_, after, found := strings.Cut(rest, end)
-	require.True(t, found, "%s has no %q", path, end)
-	require.NoError(t, os.WriteFile(path, []byte(before+begin+text+end+after), 0o600))
 }

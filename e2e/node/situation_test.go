@@ -24,8 +24,6 @@ type situation struct {
 	wants []want
 	// always means that the situation also runs without -record.
 	always bool
-	// alone means that the situation affects the whole node. It runs after all others.
-	alone bool
 }
 
 // want is an event that a situation causes.

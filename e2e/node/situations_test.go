@@ -157,7 +157,7 @@ var situations = []situation{
 		},
 	},
 	{
-		name: "out-of-memory", cause: awaitOutOfMemory,
+		name:  "out-of-memory",
 		about: "The kernel kills a container at its memory limit. No event of the kubelet says so: it is a crash like any other.",
 		wants: []want{
 			{pod, "Started", "", 2},
@@ -179,36 +179,6 @@ var situations = []situation{
 			{"HorizontalPodAutoscaler", "FailedGetResourceMetric", "", 1},
 			{"PersistentVolumeClaim", "FailedBinding", "", 2},
 			{"PodDisruptionBudget", "NoPods", "", 1},
-		},
-	},
-	{
-		name: "node-not-ready", alone: true, cause: hangKubelet,
-		about: "The kubelet hangs: the node controller reports it for the node and for its pods, and evicts them; then the kubelet continues.",
-		wants: []want{
-			{nodeKind, "NodeNotReady", "node-controller", 1},
-			{pod, "NodeNotReady", "node-controller", 1},
-			{pod, "TaintManagerEviction", "Marking for deletion", 1},
-			{nodeKind, "NodeReady", "(, kubelet", 1},
-			{pod, "Killing", "", 1},
-		},
-	},
-	{
-		name: "storage-eviction", alone: true, cause: limitLocalStorage,
-		about: "A pod writes more to an emptyDir volume, and another one to its container, than they may.",
-		wants: []want{
-			{pod, "Evicted", "EmptyDir", 1},
-			{pod, "Evicted", "ephemeral local storage", 1},
-			{pod, "Killing", "", 1},
-		},
-	},
-	{
-		// It is the last one: the node remains short of memory.
-		name: "memory-eviction", alone: true, cause: reserveMemory,
-		about: "The node is short of memory, so the kubelet evicts a pod.",
-		wants: []want{
-			{nodeKind, "EvictionThresholdMet", "memory", 1},
-			{nodeKind, "NodeHasInsufficientMemory", "", 1},
-			{pod, "Evicted", "low on resource: memory", 1},
 		},
 	},
 }

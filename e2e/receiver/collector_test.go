@@ -114,39 +114,6 @@ var ownMetrics = []string{
 	"otelcol_kube_events_owner_cache_size", "otelcol_kube_events_waiting", "otelcol_kube_events_checkpoint_age",
 }
 
-func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t, kube.Kubeconfig())
-	g.server.Close()
-	col := startCollector(t, g.kubeconfig)
-	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Cannot read the UID of the cluster") }, "a log message")
-	// The Collector, which starts at the same time, listens to signals by then.
-	eventually(t, func() bool { return scrape(t, col.internal).Sum("otelcol_kube_events_leading") > 0 }, "its own metrics")
-	col.Stop(t) // An API server that is not available never stops the Collector.
-}
-
-// TestTheBuiltCollectorRefusesToStart: the message names the key, the value and the fix.
-func TestTheBuiltCollectorRefusesToStart(t *testing.T) {
-	t.Parallel()
-	for setting, parts := range map[string][]string{
-		"start_at: middle":                    {"receivers::kube_events", "start_at", `"middle"`, "beginning"},
-		"include_reasons: ['a[']":             {"receivers::kube_events", "include_reasons", `"a["`, "glob"},
-		"extract::labels: [{key_regex: '('}]": {"receivers::kube_events", "extract", "key_regex", `"("`},
-		"owners::max_dept: 3":                 {"kube_events", "owners", "max_dept"},
-		"kubeconfig: /no/such/file":           {"kube_events", "kubeconfig", `"/no/such/file"`, "set kubeconfig"},
-		"context: elsewhere":                  {"kube_events", "context", `"elsewhere"`, "set kubeconfig and context"},
-	} {
-		t.Run(setting, func(t *testing.T) {
-			t.Parallel()
-			col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::"+setting)
-			assert.Equal(t, 1, col.ExitCode())
-			for _, part := range parts {
-				assert.Contains(t, col.Output.String(), part)
-			}
-		})
-	}
-}
-
 func TestAProbeSeesAMissingPermission(t *testing.T) {
 	t.Parallel()
 	account := unique("probed")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -178,23 +177,6 @@ func (c *cluster) make(t *testing.T, namespace, apiVersion, kind, name string, o
 	return created
 }
 
-// cached asks for what the API server has in memory, which may be a moment behind, and is what
-// owners are looked up in.
-var cached = metav1.GetOptions{ResourceVersion: "0"}
-
-// remove deletes the object at once, and waits until it is gone.
-func (c *cluster) remove(t *testing.T, o *object) {
-	t.Helper()
-	now := int64(0)
-	all := c.resource(o, o.GetNamespace())
-	err := all.Delete(t.Context(), o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
-	require.NoError(t, err)
-	eventually(t, func() bool {
-		left, err := all.Get(t.Context(), o.GetName(), cached)
-		return apierrors.IsNotFound(err) || (err == nil && left.GetUID() != o.GetUID())
-	}, "the end of %s", o.GetName())
-}
-
 func (c *cluster) resource(o *object, namespace string) dynamic.ResourceInterface {
 	resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
 	if namespace == "" {
@@ -241,19 +223,6 @@ func (c *cluster) define(t *testing.T, group, kind, scope string) {
 		_, err := c.Dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	}, "the kind %s in %s", kind, group)
-}
-
-// undefine removes a kind and waits until it is served no more.
-func (c *cluster) undefine(t *testing.T, group, kind string) {
-	t.Helper()
-	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
-	crd := &object{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
-	crd.SetName(resource.Resource + "." + group)
-	c.remove(t, crd)
-	eventually(t, func() bool {
-		_, err := c.Dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
-		return apierrors.IsNotFound(err)
-	}, "the end of the kind %s", kind)
 }
 
 // awaitObject waits for an object of a kind that satisfies the test, and returns it.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,37 +60,6 @@ func TestPermissionsForOwners(t *testing.T) {
 			assert.Equal(t, test.resource, withoutService(rec.Resource))
 			assert.Equal(t, componentstatus.StatusOK, r.host.last().Status(), "a missing permission for owners is no error")
 		})
-	}
-}
-
-// TestPermissionsForTags: a Role is enough to read its own Namespace. Without permissions, only the
-// tags are missing.
-func TestPermissionsForTags(t *testing.T) {
-	t.Parallel()
-	c := bareCluster(t)
-	ns := c.newNamespace(t)
-	namespace, err := c.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
-	require.NoError(t, err)
-	namespace.Labels["team"] = "shop"
-	_, err = c.CoreV1().Namespaces().Update(t.Context(), namespace, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	node := c.make(t, "", "v1", "Node", unique("tagged"), labelled("zone", "z1"))
-	pod := c.make(t, ns, "v1", "Pod", "any")
-	allowed, denied := unique("with-role"), unique("without-role")
-	for account, tag := range map[string]string{allowed: "shop", denied: ""} {
-		kubeconfig := c.restricted(t, account, eventsRule, readRule("", "pods"))
-		if account == allowed {
-			c.bind(t, ns, account, readRule("", "namespaces"))
-			c.awaitAccess(t, account, true, authorizationv1.ResourceAttributes{Verb: "get", Resource: "namespaces", Namespace: ns, Name: ns})
-		}
-		r := c.run(t, in(ns), kubeconfig, "extract: {labels: [{key: team, from: namespace}, {key: zone, from: node}]}")
-		ev := eventAbout("Tagged", referenceTo(pod))
-		ev.Source = corev1.EventSource{Component: "kubelet", Host: node.GetName()}
-		rec := r.recordOf(t, c.makeEvent(t, ns, ev).Name)
-		assert.Equal(t, tag, rec.text("k8s.namespace.label.team"))
-		assert.Empty(t, rec.text("k8s.node.label.zone"))
-		assert.Equal(t, "complete", rec.resolution())
-		assert.Equal(t, componentstatus.StatusOK, r.host.last().Status())
 	}
 }
 

@@ -103,30 +103,3 @@ func TestTheNewRecorder(t *testing.T) {
 	assert.Equal(t, stored.EventTime.UTC(), records[0].time())
 	assert.Equal(t, stored.Series.LastObservedTime.UTC(), records[1].time(), "a repeat has the time of the repeat")
 }
-
-func TestStartAtEndRemembersWhatExists(t *testing.T) {
-	t.Parallel()
-	ns := kube.newNamespace(t)
-	changed := kube.makeEvent(t, ns, withCount(eventOf("Old", "pod"), 5))
-	labelled := kube.makeEvent(t, ns, withCount(eventOf("Kept", "pod"), 5))
-	deleted := kube.makeEvent(t, ns, withCount(eventOf("Gone", "pod"), 5))
-	r := kube.run(t, "namespaces: ["+ns+"]")
-	eventually(t, func() bool {
-		kube.makeEvent(t, ns, eventOf("Settled", "settled"))
-		return len(r.records(about(ns, "Settled"))) > 0
-	}, "a new event")
-
-	kube.updateEvent(t, withCount(changed, 7))
-	labelled.Labels = map[string]string{"new": "label"}
-	kube.updateEvent(t, labelled)
-	kube.deleteEvent(t, deleted)
-	late := eventOf("Late", "pod")
-	late.FirstTimestamp, late.LastTimestamp = metav1.NewTime(time.Now().Add(-30*time.Minute)), metav1.NewTime(time.Now().Add(-30*time.Minute))
-	late = kube.makeEvent(t, ns, late)
-	r.fence(t, ns)
-	assert.Len(t, r.records(named(late.Name)), 1, "clocks differ: no timestamp decides what is new")
-	assert.Equal(t, []observation{{7, 2}}, observationsOf(r.records(about(ns, "Old"))), "what changes from there")
-	assert.Empty(t, r.records(about(ns, "Kept")))
-	assert.Empty(t, r.records(about(ns, "Gone")))
-	r.awaitSum(t, 2, withReason("Old"))
-}

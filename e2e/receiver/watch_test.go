@@ -34,18 +34,6 @@ func TestOneEventTypeIsAFieldSelector(t *testing.T) {
 	assert.Equal(t, "type=Warning", g.requests(isWatch)[0].URL.Query().Get("fieldSelector"))
 }
 
-// TestExcludedNamespacesAreTheInvolvedObjects: the events of cluster-scoped objects are in the
-// namespace default, but are never excluded with it.
-func TestExcludedNamespacesAreTheInvolvedObjects(t *testing.T) {
-	t.Parallel()
-	reason := "Excluded" + unique("")
-	r := kube.run(t, "start_at: beginning", "exclude_namespaces: [default]", "include_reasons: ["+reason+"]")
-	pod := kube.makeEvent(t, "default", eventAbout(reason, corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "any"}))
-	node := kube.makeEvent(t, "default", eventAbout(reason, corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-0"}))
-	r.recordOf(t, node.Name)
-	assert.Empty(t, r.records(named(pod.Name)))
-}
-
 // TestAListOfPages: a page whose list is too old makes the receiver list again, and nothing is lost
 // or repeated.
 func TestAListOfPages(t *testing.T) {
@@ -58,26 +46,14 @@ func TestAListOfPages(t *testing.T) {
 		ev.Name = fmt.Sprint("listed-", i)
 		return ev
 	})
-	for name, test := range map[string]struct {
-		fault func(http.ResponseWriter, *http.Request) bool
-		lists int
-	}{
-		"no page is refused":    {nil, 1},
-		"the second is refused": {once(refuse(http.StatusGone, func(r *http.Request) bool { return r.URL.Query().Has("continue") })), 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := newGateway(t, c.Kubeconfig())
-			g.inject(test.fault)
-			r := c.run(t, in(ns), g.config(), "include_reasons: [Listed, Fence]")
-			r.await(events, about(ns, "Listed"))
-			r.fence(t, ns)
-			assert.Len(t, r.records(about(ns, "Listed")), events)
-			assert.EqualValues(t, 2*events, total(r.records(about(ns, "Listed"))))
-			assert.Len(t, g.requests(isFirstPage), test.lists)
-			assert.Greater(t, len(g.requests(isEventsList)), 2, "pages")
-		})
-	}
+	g := newGateway(t, c.Kubeconfig())
+	g.inject(once(refuse(http.StatusGone, func(r *http.Request) bool { return r.URL.Query().Has("continue") })))
+	r := c.run(t, in(ns), g.config(), "include_reasons: [Listed, Fence]")
+	r.await(events, about(ns, "Listed"))
+	r.fence(t, ns)
+	assert.Len(t, r.records(about(ns, "Listed")), events)
+	assert.EqualValues(t, 2*events, total(r.records(about(ns, "Listed"))))
+	assert.Len(t, g.requests(isFirstPage), 2)
 }
 
 // TestAnAPIServerThatFails has a cluster of its own, which it breaks.

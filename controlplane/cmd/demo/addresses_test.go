@@ -4,8 +4,6 @@ package main
 
 import (
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
@@ -36,28 +34,6 @@ func TestAddressesAreTaken(t *testing.T) {
 		"set another address of this machine, such as make run PAGE_ENDPOINT=127.0.0.1:8091\nOTELCOL_METRICS_PORT=port: ")
 	assert.NotContains(t, err.Error(), "PROMETHEUS_ENDPOINT")
 	assert.NoFileExists(t, seen, "the Collector was not started")
-}
-
-func TestAddressesAreTheSame(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	both := listener.Addr().String()
-	var s show
-	s.with(map[string]string{"PAGE_ENDPOINT": both, "PROMETHEUS_ENDPOINT": both})
-	assert.ErrorContains(t, s.checkAddresses(), "PROMETHEUS_ENDPOINT="+both)
-}
-
-// TestPageAnswers checks that the demo prints the address of the page only when the page answers.
-func TestPageAnswers(t *testing.T) {
-	page := httptest.NewServer(http.NotFoundHandler())
-	defer page.Close()
-	assert.True(t, awaitPage(t.Context(), page.URL, nil))
-
-	page.Close()
-	ended := make(chan struct{})
-	close(ended)
-	assert.False(t, awaitPage(t.Context(), page.URL, ended), "the Collector has ended")
 }
 
 // TestDefaultsAreThoseOfTheConfiguration checks that make run sets the defaults of the

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Demo shows the output of the kube_events receiver: it runs the Collector. Without a kubeconfig
-// file, it first starts a control plane with simulated nodes or a real one, and applies workloads
-// to it. It runs until Ctrl-C or until the Collector ends, and leaves nothing behind. If it is killed
+// file, it first starts a control plane with simulated nodes, and applies workloads to it. It runs until Ctrl-C or until the Collector ends, and leaves nothing behind. If it is killed
 // with kill -9, it leaves the directory of the control plane, which the next demo removes. Its exit
 // code is the Collector's, or 0 after Ctrl-C.
 package main
@@ -31,7 +30,6 @@ type show struct {
 	collector  string    // the Collector's program
 	config     string    // the Collector's configuration
 	kubeconfig string    // of the cluster to show, in the form of KUBECONFIG; empty means a demo's
-	nodes      string    // of the demo's cluster: simulated or real
 	page       string    // where the Collector serves its page, if known
 	addresses  []address // where the Collector will listen
 }
@@ -42,7 +40,6 @@ func main() {
 	flag.StringVar(&s.collector, "collector", "build/otelcol-kubeevents", "the Collector's program")
 	flag.StringVar(&s.config, "config", "distribution/config.yaml", "the Collector's configuration")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "show the cluster of this kubeconfig file, or list of files; empty: start a cluster for the demo")
-	flag.StringVar(&s.nodes, "node", simulatedNodes, "nodes of the demo's cluster: simulated, or real (needs Linux and root)")
 	flag.Parse()
 
 	code, err := s.run(untilAsked())
@@ -93,12 +90,8 @@ func (s show) showCluster(ctx context.Context) (code int, err error) {
 }
 
 func (s show) showDemo(ctx context.Context) (code int, err error) {
-	options, err := s.clusterOptions()
-	if err != nil {
-		return 1, err
-	}
 	say("starting a Kubernetes control plane ...")
-	cp, err := controlplane.Start(ctx, options)
+	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: s.binaries, ControllerManager: true, Scheduler: true, Nodes: 3})
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return 0, nil
@@ -109,9 +102,6 @@ func (s show) showDemo(ctx context.Context) (code int, err error) {
 	say("it is ready; to look at it from another terminal: export KUBECONFIG=%s", cp.Kubeconfig())
 	if err := demo.Define(ctx, cp.RESTConfig()); err != nil {
 		return 1, err
-	}
-	if options.RealNode {
-		return s.showRealNode(ctx, cp)
 	}
 	say("API server, controllers and scheduler are real; nodes and pods are simulated (kwok): no container runs, and every image exists")
 	say("to cause a problem: "+breakage, cp.Kubeconfig())

@@ -67,14 +67,6 @@ func TestInterrupted(t *testing.T) {
 	assert.Equal(t, 0, s.runInTest(ctx, t))
 }
 
-func TestInterruptedWhileStarting(t *testing.T) {
-	s, seen := newShow(t, "exit 3")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	time.AfterFunc(200*time.Millisecond, cancel)
-	assert.Equal(t, 0, s.runInTest(ctx, t))
-	assert.NoFileExists(t, seen, "the Collector was not started")
-}
-
 // TestTerminalCloses checks that SIGHUP ends the demo, and that a second SIGHUP does not end it
 // before the cleanup.
 func TestTerminalCloses(t *testing.T) {
@@ -119,23 +111,4 @@ func TestKubeconfigIsMissing(t *testing.T) {
 	assert.ErrorContains(t, err, "KUBECONFIG=/missing/config:/missing/too names no existing file")
 	assert.ErrorContains(t, err, "make run KUBECONFIG=")
 	assert.NoFileExists(t, seen, "the Collector was not started")
-}
-
-func TestUnknownNodes(t *testing.T) {
-	s, _ := newShow(t, "")
-	s.nodes = "imaginary"
-	code, err := s.run(t.Context())
-	assert.Equal(t, 1, code)
-	assert.ErrorContains(t, err, "-node=imaginary: use simulated or real")
-}
-
-func TestCollectorIsMissing(t *testing.T) {
-	s, _ := newShow(t, "")
-	s.collector = filepath.Join(t.TempDir(), "otelcol")
-	code, err := s.run(t.Context())
-	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	assert.Equal(t, 1, code)
-	assert.ErrorContains(t, err, "make build")
 }

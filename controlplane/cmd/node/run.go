@@ -95,7 +95,6 @@ func start(program string, args ...string) (*process.Process, error) {
 func (o options) kubeletArgs() []string {
 	return []string{
 		"--config=" + nodeDir + "/files/kubelet.yaml",
-		"--config-dir=" + nodeDir + "/" + realnode.KubeletConfigurations,
 		"--kubeconfig=" + nodeDir + "/" + realnode.Kubeconfig,
 		"--hostname-override=" + o.name,
 		"--node-ip=" + realnode.Address,

@@ -34,27 +34,18 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	case "crash":
 		return errors.New("it crashes, as requested")
-	case "serve":
-		return serve(ctx, http.StatusOK)
 	case "unhealthy":
-		return serve(ctx, http.StatusInternalServerError)
+		return serveErrors(ctx)
 	case "memory":
 		return useMemory(ctx)
-	case "fill":
-		return fill(ctx, args[1])
-	case "whoami":
-		return whoami(ctx)
-	case "get":
-		return get(ctx, args[1])
 	}
 	return fmt.Errorf("unknown arguments %q", args)
 }
 
-// serve answers every HTTP request on port 8080 with a status code, until ctx ends.
-func serve(ctx context.Context, code int) error {
+// serveErrors answers every HTTP request on port 8080 with status 500, until ctx ends.
+func serveErrors(ctx context.Context) error {
 	server := http.Server{Addr: ":8080", ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(code)
-		fmt.Fprintln(w, http.StatusText(code))
+		w.WriteHeader(http.StatusInternalServerError)
 	})}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	log.Print("listening on port 8080")

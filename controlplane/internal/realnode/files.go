@@ -16,8 +16,6 @@ const (
 	Kubeconfig = "kubeconfig"
 	Manifests  = "manifests" // of static pods
 	Volumes    = "volumes"   // directories for pods
-	// KubeletConfigurations has files whose fields take precedence over kubelet's configuration.
-	KubeletConfigurations = "kubelet.conf.d"
 	// EgressSocket is served inside the node's network namespace. Programs outside reach kubelet, pods
 	// and Services through it.
 	EgressSocket = "egress.sock"

@@ -110,23 +110,3 @@ func testTimes(t *testing.T, b *browser, url string) {
 		assert.Contains(t, b.texts(t, "h2")[0], "0 problems go on in what is chosen")
 	})
 }
-
-// testWithoutScripts is about a browser that runs no scripts: it has the problems, and a button.
-func testWithoutScripts(t *testing.T, b *browser, url string) {
-	disable := func(disabled bool) {
-		send(t, b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: disabled})
-	}
-	disable(true)
-	defer disable(false)
-	t.Run("without scripts", func(t *testing.T) {
-		b.do(t, chromedp.Navigate(url+"?namespace=shop"))
-		assert.Equal(t, []string{"deployment checkout"}, b.texts(t, "article.current h3"))
-		assert.Equal(t, []string{"Times in UTC"}, b.texts(t, "#zone"))
-		b.do(t, chromedp.Click(chromedp.CSS("#filters button")))
-		b.await(t, `location.search.includes("namespace=shop&") && document.readyState === "complete"`)
-		assert.Equal(t, []string{"deployment checkout"}, b.texts(t, "article.current h3"))
-		b.do(t, chromedp.Click(chromedp.CSS("#filters a")))
-		b.await(t, `location.search === "" && document.readyState === "complete"`)
-		assert.Contains(t, b.texts(t, "article.current h3"), "deployment stuck")
-	})
-}

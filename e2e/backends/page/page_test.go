@@ -73,7 +73,6 @@ func TestTheDemoInABrowser(t *testing.T) {
 	testKeyboard(t, b, url)
 	testTimes(t, b, url)
 	testModes(t, b, url)
-	testWithoutScripts(t, b, url)
 	b.open(t, url)
 	testAttention(t, b)
 	assert.Empty(t, b.complained())

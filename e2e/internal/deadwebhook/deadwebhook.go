@@ -16,13 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 )
-
-// Refusing is the URL of a webhook that refuses connections: no program serves port 1.
-const Refusing = "https://127.0.0.1:1/convert"
 
 // Silent is a webhook that accepts connections and never answers.
 type Silent struct {
@@ -120,10 +116,9 @@ func definition(group, url string) *unstructured.Unstructured {
 
 // Create makes an object. It returns the object as an owner reference to the version v1 describes
 // it, which cannot be read.
-func (k *Kind) Create(ctx context.Context, namespace, name string, labels map[string]string) (*unstructured.Unstructured, error) {
+func (k *Kind) Create(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.Group + "/v2", "kind": Name}}
 	object.SetName(name)
-	object.SetLabels(labels)
 	created, err := k.stored(namespace).Create(ctx, object, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
@@ -135,11 +130,4 @@ func (k *Kind) Create(ctx context.Context, namespace, name string, labels map[st
 // stored reads and writes the version that needs no conversion.
 func (k *Kind) stored(namespace string) dynamic.ResourceInterface {
 	return k.client.Resource(schema.GroupVersionResource{Group: k.Group, Version: "v2", Resource: plural}).Namespace(namespace)
-}
-
-// Repair makes the API server convert objects without the webhook.
-func (k *Kind) Repair(ctx context.Context) error {
-	const withoutWebhook = `{"spec": {"conversion": {"strategy": "None", "webhook": null}}}`
-	_, err := k.client.Resource(definitions).Patch(ctx, plural+"."+k.Group, types.MergePatchType, []byte(withoutWebhook), metav1.PatchOptions{})
-	return err
 }

@@ -158,3 +158,21 @@ func Commit(t testing.TB) string {
 	}
 	return strings.TrimSpace(string(output))
 }
+
+// ReplaceSection replaces the part of a page between two comments by what a function makes of it.
+func ReplaceSection(t testing.TB, path, section string, replace func(old string) string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+section+": begin -->\n", "<!-- "+section+": end -->"
+	before, rest, begins := strings.Cut(string(page), begin)
+	old, after, ends := strings.Cut(rest, end)
+	if !begins || !ends {
+		t.Fatalf("%s has no section %s", path, section)
+	}
+	if err := os.WriteFile(path, []byte(before+begin+replace(old)+end+after), 0o600); err != nil { //nolint:gosec // The user names the page.
+		t.Fatal(err)
+	}
+}

@@ -20,8 +20,7 @@ import (
 // Metrics are the metrics of one page, by their names.
 type Metrics map[string]*dto.MetricFamily
 
-// Series is one time series with its value at the time of the request. The value of a histogram or
-// a summary is the number of its observations.
+// Series is one time series with its value at the time of the request; 0 for a histogram.
 type Series struct {
 	Labels map[string]string
 	Value  float64
@@ -106,10 +105,6 @@ func seriesOf(metric *dto.Metric) Series {
 		s.Value = metric.GetGauge().GetValue()
 	case metric.Untyped != nil:
 		s.Value = metric.GetUntyped().GetValue()
-	case metric.Histogram != nil:
-		s.Value = float64(metric.GetHistogram().GetSampleCount())
-	case metric.Summary != nil:
-		s.Value = float64(metric.GetSummary().GetSampleCount())
 	}
 	return s
 }
