@@ -312,8 +312,8 @@ func (s *simulation) differences() (all []string) {
 	return all
 }
 
-func (s *simulation) note(format string, of ...any) {
-	s.happened = append(s.happened, fmt.Sprintf("%v ! "+format, append([]any{time.Since(s.epoch)}, of...)...))
+func (s *simulation) note(format string, arguments ...any) {
+	s.happened = append(s.happened, fmt.Sprintf("%v ! "+format, append([]any{time.Since(s.epoch)}, arguments...)...))
 }
 
 // require fails with the story of the environment if spans differ.

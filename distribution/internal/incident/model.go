@@ -239,7 +239,7 @@ func (m *Model) forgetRollouts(before int64) {
 			}
 		}
 		if len(w.Revisions) == 0 && w.Names.Last() < before {
-			delete(m.rollouts.Workloads, key)
+			m.rollouts.Forget(rollout.Key{Workload: key}) // It also counts the bytes.
 		}
 	}
 }

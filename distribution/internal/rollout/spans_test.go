@@ -63,8 +63,8 @@ func tree(spans []rollout.Span) string {
 	}
 	for _, trace := range slices.SortedFunc(maps.Keys(traces), func(a, b pcommon.TraceID) int { return traces[a] - traces[b] }) {
 		_, _ = fmt.Fprintf(&out, "trace %d\n", traces[trace])
-		of := slices.DeleteFunc(slices.Clone(spans), func(s rollout.Span) bool { return s.Trace != trace })
-		writeChildren(&out, of, pcommon.SpanID{}, spans[0].Start, "  ")
+		own := slices.DeleteFunc(slices.Clone(spans), func(s rollout.Span) bool { return s.Trace != trace })
+		writeChildren(&out, own, pcommon.SpanID{}, spans[0].Start, "  ")
 	}
 	return out.String()
 }
