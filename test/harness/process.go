@@ -4,7 +4,6 @@ package harness
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +24,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/kubeevents/kubeeventsreceiver"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
@@ -91,8 +89,6 @@ type Process struct {
 	Log       *observer.ObservedLogs
 	Telemetry *componenttest.Telemetry
 	Stop      func()
-	// Receivers are that of the logs pipeline and that of the metrics pipeline.
-	Receivers []component.Component
 }
 
 // Launch starts a receiver in a logs and a metrics pipeline. It stops at the latest when the test ends.
@@ -123,29 +119,18 @@ func Launch(t *testing.T, api *apitest.Server, o Options) *Process {
 	core, log := observer.New(zap.InfoLevel)
 	settings.Logger, p.Log = zap.New(core), log
 
+	var logs consumer.Logs
 	if !o.NoLogs {
-		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), settings, cfg, consumer.Logs(p.Logs))
-		require.NoError(t, err)
-		p.Receivers = append(p.Receivers, r)
+		logs = p.Logs
 	}
+	var metrics consumer.Metrics
 	if !o.NoMetrics {
-		next := consumer.Metrics(p.Metrics)
-		if o.Through != nil {
-			next = o.Through(next)
-		}
-		r, err := kubeeventsreceiver.NewFactory().CreateMetrics(t.Context(), settings, cfg, next)
-		require.NoError(t, err)
-		p.Receivers = append(p.Receivers, r)
+		metrics = p.Metrics
 	}
-	for _, r := range p.Receivers {
-		require.NoError(t, r.Start(t.Context(), p.Host))
+	if o.Through != nil {
+		metrics = o.Through(metrics)
 	}
-	p.Stop = sync.OnceFunc(func() {
-		for _, r := range p.Receivers {
-			assert.NoError(t, r.Shutdown(context.Background()))
-		}
-	})
-	t.Cleanup(p.Stop)
+	p.Stop = StartIn(t, cfg, settings, p.Host, logs, metrics)
 	return p
 }
 

@@ -59,12 +59,16 @@ func Start(t *testing.T, cfg *kubeeventsreceiver.Config, logs consumer.Logs, met
 	return StartIn(t, cfg, receivertest.NewNopSettings(metadata.Type), componenttest.NewNopHost(), logs, metrics)
 }
 
-// StartIn starts a receiver, and returns what stops it before the test ends.
+// StartIn starts a receiver in the pipelines that are not nil, and returns what stops it before the test
+// ends.
 func StartIn(t *testing.T, cfg *kubeeventsreceiver.Config, settings receiver.Settings, host component.Host, logs consumer.Logs, metrics consumer.Metrics) (stop func()) {
 	t.Helper()
-	r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), settings, cfg, logs)
-	require.NoError(t, err)
-	receivers := []component.Component{r}
+	var receivers []component.Component
+	if logs != nil {
+		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), settings, cfg, logs)
+		require.NoError(t, err)
+		receivers = append(receivers, r)
+	}
 	if metrics != nil {
 		r, err := kubeeventsreceiver.NewFactory().CreateMetrics(t.Context(), settings, cfg, metrics)
 		require.NoError(t, err)
