@@ -372,24 +372,6 @@ func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T
 	}
 }
 
-// The collection took its time before the event was seen, or the clock steps back.
-func TestNoPointIsBeforeItsStart(t *testing.T) {
-	for name, zero := range map[string]bool{"with a 0": true, "without": false} {
-		t.Run(name, func(t *testing.T) {
-			counted := New(Config{Max: 3, TTL: time.Hour, InitialZero: zero}, start)
-			add(counted, at(5), seenAt(at(5), 5))
-			last := time.Duration(-1)
-			for i := range 4 {
-				for _, d := range dots(counted, at(2).Add(time.Duration(i)*time.Second)) {
-					assert.LessOrEqual(t, d.start, d.at)
-					assert.Greater(t, d.at, last)
-					last = d.at
-				}
-			}
-		})
-	}
-}
-
 // What was seen long before is delivered only after the series was dropped.
 func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
 	for name, waits := range map[string]int{"within series.ttl": 1, "later": 30} {
@@ -420,15 +402,6 @@ func TestANewSeriesIsNotDelayedByOthersThatWereDropped(t *testing.T) {
 	other.Event.Reason = "Other"
 	add(counted, at(11), other)
 	assert.Equal(t, []dot{{5, 9 * minute, 11 * minute}}, dots(counted, at(11)))
-}
-
-func TestAPointIsNotBeforeItsStart(t *testing.T) {
-	counted := New(Config{Max: 3, TTL: time.Hour}, start)
-	add(counted, at(1), seenAt(at(50), 5))
-	first := dots(counted, at(2))
-	assert.Equal(t, []dot{{5, 50 * minute, 50*minute + time.Millisecond}}, first)
-	add(counted, at(2), seenAt(at(2), 1))
-	assert.Greater(t, dots(counted, at(3))[0].at, first[0].at)
 }
 
 // A usual limit of servers is 4 MiB.
