@@ -91,7 +91,8 @@ func (s *Server) discover(c *call) error {
 		return nil
 	}
 	list.Kind, list.APIVersion = discoveryKind, discoveryGroup+"/"+version
-	c.sendJSON(http.StatusOK, fmt.Sprintf("application/json;g=%s;v=%s;as=%s", discoveryGroup, version, discoveryKind), list)
+	contentType := fmt.Sprintf("application/json;g=%s;v=%s;as=%s", discoveryGroup, version, discoveryKind)
+	c.sendJSON(http.StatusOK, contentType, list)
 	return nil
 }
 
@@ -131,7 +132,8 @@ func (s *Server) discovered(core bool) (groups []apidiscoveryv2.APIGroupDiscover
 
 // versionOf returns a version of the group, which may be a new one.
 func versionOf(group *apidiscoveryv2.APIGroupDiscovery, version string) *apidiscoveryv2.APIVersionDiscovery {
-	i := slices.IndexFunc(group.Versions, func(v apidiscoveryv2.APIVersionDiscovery) bool { return v.Version == version })
+	isIt := func(known apidiscoveryv2.APIVersionDiscovery) bool { return known.Version == version }
+	i := slices.IndexFunc(group.Versions, isIt)
 	if i < 0 {
 		i = len(group.Versions)
 		group.Versions = append(group.Versions, apidiscoveryv2.APIVersionDiscovery{

@@ -24,7 +24,7 @@ func (a *account) unfaithful(r *record, states []*corev1.Event) (problem string)
 	if problem = cmp.Or(problem, a.wrongCluster(r, states)); problem != "" {
 		return problem
 	}
-	if text(r.resource, "k8s.cluster.uid") == "" && !slices.ContainsFunc(a.env.plan.Faults, func(f Fault) bool { return f.Kind.isOfAPI() }) {
+	if text(r.resource, "k8s.cluster.uid") == "" && !a.env.plan.hasAPIFaults() {
 		return "it does not name the cluster"
 	}
 	observed, created := r.observed(), states[0].CreationTimestamp.Time

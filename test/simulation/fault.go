@@ -127,6 +127,10 @@ func (k FaultKind) isOfAPI() bool {
 	return false
 }
 
+func (p *Plan) hasAPIFaults() bool {
+	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.isOfAPI() })
+}
+
 // delaysRecords reports whether the fault does more than keep owners from being found.
 func (f *Fault) delaysRecords() bool {
 	if f.is(MetricsRejected, StorageUnwritable, StorageAnswerLost) || f.isOfPosition() && f.Verb != "" && f.Verb != "get" {

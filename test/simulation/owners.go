@@ -22,7 +22,7 @@ type knows struct {
 // checkOwners compares the owners in the records with those of the objects.
 func (t *truth) checkOwners() {
 	e, known, stale := t.env, knowledge{}, t.env.plan.CacheTTL
-	if slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.Kind.isOfAPI() }) {
+	if e.plan.hasAPIFaults() {
 		stale = time.Hour // What cannot be refreshed is used as it was.
 	}
 	for _, r := range e.records() {

@@ -111,8 +111,8 @@ var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: (\S+) .*|(?:panic|fatal erro
 
 // breaks returns the promise that an environment breaks; empty: none.
 func (b *build) breaks(ctx context.Context, seed int, env ...string) (string, error) {
-	output, err := b.run(ctx, env, simulation, "-test.run", "^TestRandomEnvironments$", "-test.timeout", "0", "-limit", "2m",
-		"-first", strconv.Itoa(seed), "-seeds", "1")
+	output, err := b.run(ctx, env, simulation, "-test.run", "^TestRandomEnvironments$",
+		"-test.timeout", "0", "-limit", "2m", "-first", strconv.Itoa(seed), "-seeds", "1")
 	if err == nil || ctx.Err() != nil {
 		return "", ctx.Err()
 	}
