@@ -80,13 +80,6 @@ func CoveredBy(records []Record) map[string]*Covered {
 	return came
 }
 
-// With are these occurrences and those of one more record.
-func (c *Covered) With(r Record) *Covered {
-	more := &Covered{slices.Clone(c.spans)}
-	more.Add(r)
-	return more
-}
-
 // Add adds the occurrences of a record.
 func (c *Covered) Add(r Record) {
 	c.spans = append(c.spans, [2]int64{r.Count - r.Occurrences, r.Count})
