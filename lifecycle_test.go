@@ -4,7 +4,6 @@ package kubeeventsreceiver_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -93,17 +92,6 @@ func TestShutdown(t *testing.T) {
 			stop()
 		}
 	})
-}
-
-func TestShutdownWhileAPipelineRejectsReturns(t *testing.T) {
-	api := apitest.New(t)
-	logs := &harness.Pipeline{Rejects: errors.New("the queue is full")}
-	cfg := harness.ConfigFor(t, api.URL, "{start_at: beginning, retry_on_failure: {initial_interval: 1h, max_interval: 1h}}")
-	cfg.RetryOnFailure.InitialInterval = time.Hour
-	stop := harness.Start(t, cfg, logs, nil)
-	api.Put(harness.Event("a", 1))
-	require.Eventually(t, func() bool { return logs.Attempted() > 0 }, harness.Timeout, time.Millisecond)
-	stop()
 }
 
 // The Collector's shutdown has no deadline of its own: the pod's grace period ends it.

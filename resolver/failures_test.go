@@ -70,15 +70,6 @@ func TestAnAPIServerThatIsAway(t *testing.T) {
 	require.Equal(t, "Pod/shop/fe-1-a=p1: unavailable", text(resolve(t, r, refTo(pod))))
 }
 
-func TestTooManyRequestsAreRepeatedWhenTheAPIServerSays(t *testing.T) {
-	api := apitest.NewObjects(t)
-	api.Put(deployment)
-	api.Fail(api.Path(deployment), apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Times: 1})
-	r := newResolver(t, api, resolver.Config{})
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
-	require.Len(t, api.SeenObjects(), 2)
-}
-
 func TestDiscoveryThatFails(t *testing.T) {
 	tests := []struct {
 		name       string

@@ -237,17 +237,6 @@ func TestANamespaceThatMayNotBeListed(t *testing.T) {
 	})
 }
 
-func TestAListThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := apitest.NewObjectsInMemory()
-		pods := crowd(api, "shop", 10)
-		api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusInternalServerError})
-		r := inMemory(t, api, resolver.Config{})
-		requireComplete(t, r.Resolve(t.Context(), pods))
-		require.Len(t, podRequests(api), 1+10)
-	})
-}
-
 func TestANamespaceThatMayNotBeRead(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
 	pods := crowd(api, "shop", 100)

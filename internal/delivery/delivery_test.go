@@ -196,21 +196,6 @@ func TestTheIntervalsAreThoseOfRetryOnFailure(t *testing.T) {
 	})
 }
 
-func TestWithoutALimitTheDeliveryNeverGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		everyMinute := configretry.BackOffConfig{Enabled: true, InitialInterval: time.Minute, Multiplier: 1, MaxInterval: time.Minute}
-		h := newHarness(t, everyMinute, nil)
-		h.consume = func(context.Context, []string) error {
-			if time.Since(h.start) < 72*time.Hour {
-				return errFull
-			}
-			return nil
-		}
-		assert.Equal(t, Accepted, h.deliver(t, "a"))
-		assert.Len(t, h.attempts, 72*60+1)
-	})
-}
-
 func TestEachAttemptIsAnOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, everySecond(), failing(consumererror.NewLogs(errFull, logsOf("b"))))

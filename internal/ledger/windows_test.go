@@ -72,9 +72,10 @@ func TestWhatAWindowHoldsIsReleasedWhenVersionsGoBack(t *testing.T) {
 	l := withWindows("")
 	change(l, "", observed("1", "ns", "BackOff", 1), start)
 	change(l, "", observed("2", "ns", "BackOff", 4), start)
+	change(l, "", observed("3", "ns", "BackOff", 6), start)
 	released := l.WentBack("")
 	require.Len(t, released, 1)
-	require.EqualValues(t, 3, released[0].Occurrences)
+	require.EqualValues(t, 5, released[0].Occurrences, "the sum of what it held")
 	require.Empty(t, l.WentBack(""))
 }
 

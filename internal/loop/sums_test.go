@@ -191,21 +191,6 @@ func TestNoSeriesEndsWhileItsValueIsRejected(t *testing.T) {
 	})
 }
 
-func TestAShutdownWhileThe0IsEmitted(t *testing.T) {
-	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second,
-			Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
-				time.Sleep(2 * time.Second)
-				return sink.ConsumeMetrics(ctx, metrics)
-			})})
-		harness.Settle()
-		api.Put(harness.Event("a", 3))
-		time.Sleep(6 * time.Second) // The 0 is emitted from 10 s to 12 s.
-		p.Stop()
-		assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
-	})
-}
-
 // The pipeline takes long for the 0, and the end of the term does not wait for ever.
 func TestATermEndsWhileThe0IsEmitted(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -124,21 +124,30 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	}
 	const batches = 3
 	for name, tt := range map[string]struct {
-		slow func(*Loop)
-		want map[health.Cause]time.Duration
+		slow  func(*testing.T, *Loop)
+		comes time.Duration // how long before its batch a change comes
+		want  map[health.Cause]time.Duration
 	}{
 		"nothing is slow": {
-			slow: func(*Loop) {},
+			slow: func(*testing.T, *Loop) {},
 			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether},
 		},
+		"the loop delivers the batch before": {
+			slow: func(*testing.T, *Loop) {}, comes: time.Second,
+			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether},
+		},
+		"lookups that time out": {
+			slow: func(t *testing.T, p *Loop) { p.Owners = slowOwners(t) },
+			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Lookups: 2 * time.Second},
+		},
 		"a pipeline that takes 1 s": {
-			slow: func(p *Loop) {
+			slow: func(_ *testing.T, p *Loop) {
 				p.Logs = pipelineThat(func(int) error { time.Sleep(time.Second); return nil })
 			},
 			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Delivering: batches * time.Second},
 		},
 		"a pipeline that takes 100 ms to reject every other attempt, with retries after 1 s": {
-			slow: func(p *Loop) {
+			slow: func(_ *testing.T, p *Loop) {
 				p.Logs = pipelineThat(func(attempt int) error {
 					if attempt%2 == 1 {
 						time.Sleep(100 * time.Millisecond)
@@ -154,10 +163,11 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				telemetry := componenttest.NewTelemetry()
 				p := waitingProcess(t, telemetry)
-				tt.slow(p)
+				tt.slow(t, p)
 				s := p.openToTest()
 				for i := range batches {
 					s.putEvent(t, i)
+					time.Sleep(tt.comes)
 					s.turn(t.Context(), t.Context())
 				}
 				sums, counts := waitsOf(t, telemetry)
@@ -174,33 +184,6 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 func (l *Loop) openToTest() *session {
 	s := l.newSession(semconv.Cluster{}, progress.Nowhere{}, l.newLedger())
 	return s
-}
-
-func TestALookupThatTimesOutIsAWaitForLookups(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		telemetry := componenttest.NewTelemetry()
-		p := waitingProcess(t, telemetry)
-		p.Owners = slowOwners(t)
-		s := p.openToTest()
-		s.putEvent(t, 0)
-		s.turn(t.Context(), t.Context())
-		sums, _ := waitsOf(t, telemetry)
-		assert.Equal(t, map[health.Cause]time.Duration{health.Gathering: readTogether, health.Lookups: 2 * time.Second, health.Delivering: 0}, sums)
-	})
-}
-
-func TestAChangeThatWaitsForTheLastBatchIsNotGathered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		telemetry := componenttest.NewTelemetry()
-		p := waitingProcess(t, telemetry)
-		s := p.openToTest()
-		s.putEvent(t, 0)
-		time.Sleep(time.Second) // The loop delivers the batch before.
-		s.turn(t.Context(), t.Context())
-		sums, counts := waitsOf(t, telemetry)
-		assert.Equal(t, readTogether, sums[health.Gathering])
-		assert.EqualValues(t, 1, counts[health.Gathering])
-	})
 }
 
 // A batch has what was read together. One that is worth taking does not wait.

@@ -106,7 +106,7 @@ func TestTheEndOfAListingThatIsLeftCompletesTheNextBatch(t *testing.T) {
 	require.NoError(t, q.Put(t.Context(), change("b")))
 	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
 	assert.Equal(t, []string{"a", "b"}, messages(q.Take(nil)))
-	assert.True(t, q.Ready())
+	assert.True(t, q.Ready(), "a list ends among what is left")
 }
 
 func TestChangesThatWaitEnterAsFarAsThereIsRoom(t *testing.T) {
