@@ -53,6 +53,7 @@ func TestWrongValues(t *testing.T) {
 		"a rule that writes":                    {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}", "rbac.extraRules[0].resources={y}", "rbac.extraRules[0].verbs={delete}"}, []string{"'/rbac/extraRules/0/verbs/0'", "'get', 'list', 'watch'"}},
 		"a rule without resources":              {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}"}, []string{"'/rbac/extraRules/0'", "missing property 'resources'"}},
 		"a memory limit without a unit":         {[]string{endpoint, "resources.limits.memory=512M"}, []string{"'/resources/limits/memory'", "'512M'"}},
+		"a digest that is a tag":                {[]string{endpoint, "image.digest=v1"}, []string{"'/image/digest'", "sha256"}},
 		"a namespace that cannot exist":         {[]string{endpoint, "namespaces={Team_A}"}, []string{"'/namespaces/0'", "'Team_A'"}},
 		"root":                                  {[]string{endpoint, "runAsUser=0"}, []string{"'/runAsUser'", "minimum: got 0, want 1"}},
 		"nodes that do not run Linux":           {[]string{endpoint, `nodeSelector.kubernetes\.io/os=windows`}, []string{"'/nodeSelector/kubernetes.io~1os'", "'linux'"}},

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Demo shows the output of the kube_events receiver: it runs the Collector. Without a kubeconfig
-// file, it first starts a control plane with simulated nodes, and applies workloads to it. It runs until Ctrl-C or until the Collector ends, and leaves nothing behind. If it is killed
-// with kill -9, it leaves the directory of the control plane, which the next demo removes. Its exit
-// code is the Collector's, or 0 after Ctrl-C.
+// file, it first starts a control plane with simulated nodes, and applies workloads to it. It runs
+// until Ctrl-C or until the Collector ends, and leaves nothing behind. If it is killed with kill -9,
+// it leaves the directory of the control plane, which the next demo removes. Its exit code is the
+// Collector's, or 0 after Ctrl-C.
 package main
 
 import (
