@@ -39,10 +39,10 @@ var scenarios = []requirement{
 		scenario: reportsForbiddenPosition,
 	}, {
 		name: "storage cannot be read for 4 s at a start",
-		plan: plain(storageAlone, killReplica(0, 60, 80), fault(StorageUnreadable, 70, 84)),
+		plan: plain(storageAlone, killReplica(60, 80), fault(StorageUnreadable, 70, 84)),
 	}, {
 		name: "storage cannot be written and the process is killed",
-		plan: plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(0, 90, 100), fault(APIDown, 92, 116)),
+		plan: plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(90, 100), fault(APIDown, 92, 116)),
 	}, {
 		name: "one exporter returns a permanent error, the other a retryable one",
 		plan: rejectsSecond(PipelinePermanent),
@@ -55,11 +55,11 @@ var scenarios = []requirement{
 			with(long).with(fromBeginning),
 	}, {
 		name: "history is compacted between two pages of a list",
-		plan: plain(storageAlone, ofResource(fault(APISlow, 60, 140), "events", 0).slowBy(14*time.Second), killReplica(0, 62, 64)).
+		plan: plain(storageAlone, ofResource(fault(APISlow, 60, 140), "events", 0).slowBy(14*time.Second), killReplica(62, 64)).
 			with(func(p *Plan) { p.Existing, p.OldServer, p.CompactAfter = 4200, true, 5*time.Second }),
 	}, {
 		name: "the pipeline rejects while a list has more bytes than the queue",
-		plan: plain(storageAlone, killReplica(0, 50, 100), fault(PipelineRejects, 95, 160)).with(lasting(5 * time.Minute)).
+		plan: plain(storageAlone, killReplica(50, 100), fault(PipelineRejects, 95, 160)).with(lasting(5 * time.Minute)).
 			with(func(p *Plan) { p.CompactAfter = 20 * time.Second }),
 		scenario: writesLarge(120, func(ev *corev1.Event) { ev.Message = strings.Repeat("x", 60<<10) }),
 	}, {
@@ -130,7 +130,7 @@ func ofResource(f Fault, resource string, status int) Fault {
 
 func killLeader(from, to int) Fault { return fault(Killed, from, to).of(leader) }
 
-func killReplica(replica, from, to int) Fault { return fault(Killed, from, to).of(replica) }
+func killReplica(from, to int) Fault { return fault(Killed, from, to).of(0) }
 
 // rejectsSecond is a plan with two exporters: the second rejects while the first has the fault.
 func rejectsSecond(first FaultKind) Plan {

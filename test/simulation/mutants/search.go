@@ -180,7 +180,7 @@ func (s *search) note(run func(env ...string) error) (*notes, error) {
 func (s *search) one(ctx context.Context, m mutant) *result {
 	found := &result{mutant: m}
 	for i, directory := range s.directories(m) {
-		if i == 1 {
+		if i == 1 && found.err == nil && found.by == "" {
 			found.by, found.err = s.simulate(ctx, m)
 		}
 		if found.err == nil && found.by == "" {
