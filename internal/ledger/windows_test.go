@@ -64,6 +64,7 @@ func TestAWindowHoldsBackEachStreamThatItHoldsAnEventOf(t *testing.T) {
 	change(l, "default", observed("1", "default", "Rebooted", 1), start)
 	change(l, "default", observed("5", "default", "Rebooted", 2), start)
 	change(l, "kube-system", observed("8", "kube-system", "Rebooted", 1), start)
+	change(l, "default", observed("9", "default", "Rebooted", 3), start)
 	require.Equal(t, Versions{"default": 4, "kube-system": 7}, l.Versions())
 }
 
