@@ -220,8 +220,8 @@ func (e *environment) checkRecovered() {
 	}
 }
 
-// waitsForEvents reports whether retry_on_failure gave up all that was there during a fault of the
-// pipelines, so that no delivery can show that it is over (seeds 706 and 851).
+// waitsForEvents reports whether all that was there was dropped during a fault of the pipelines, so that
+// no delivery can show that it is over (seed 886).
 func (e *environment) waitsForEvents(p *process) bool {
 	over := e.began
 	for i := range e.plan.Faults {
@@ -229,5 +229,6 @@ func (e *environment) waitsForEvents(p *process) bool {
 			over = later(over, e.began.Add(f.To))
 		}
 	}
-	return e.plan.Retry.givesUp() && p.lastOffered().Before(over)
+	isDropped := e.plan.Retry.givesUp() || e.plan.has(PipelinePermanent)
+	return isDropped && p.lastOffered().Before(over)
 }
