@@ -140,8 +140,8 @@ func TestWithoutOwnersOnlyTheEventHasTags(t *testing.T) {
 	})
 }
 
-// TestTagsOfAWindowSurviveAKill: the checkpoint has the held event with its labels and annotations.
-func TestTagsOfAWindowSurviveAKill(t *testing.T) {
+// After a kill, what an open window held is counted again, with the labels and annotations of its objects.
+func TestTagsOfAWindowAfterAKill(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		putTaggedObjects(api.Objects)
 		on, config := harness.NewDisk(), extractsAll+"\ndedup_interval: 5m"
@@ -149,7 +149,7 @@ func TestTagsOfAWindowSurviveAKill(t *testing.T) {
 		first := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
 		first.AwaitRecords(t, "a+1")
 		api.Put(taggedEvent("a", 4, "node-1"))
-		time.Sleep(time.Minute) // The window holds it, and the checkpoint has it.
+		time.Sleep(time.Minute) // The window holds it, so the checkpoint has the count before it.
 		killed := on.Copied()
 		first.Logs.Reject(assert.AnError)
 		first.Stop()

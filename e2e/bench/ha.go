@@ -38,13 +38,7 @@ func runHA(ctx context.Context, b *benchmark) (r result, err error) {
 		return r, err
 	}
 	m := measurements{}
-	if err := b.atEachRate(ctx, m, setups); err != nil {
-		return r, err
-	}
 	var figures []figure
-	for _, perSecond := range b.rates {
-		figures = append(figures, rateFigures(perSecond)...)
-	}
 	for _, live := range b.live {
 		figures = append(figures, outageFigures(live)...)
 		err := m.interleave(ctx, b, b.rounds, setups, afterOutage(live), func(ctx context.Context, c runner) (values, error) {
@@ -56,9 +50,7 @@ func runHA(ctx context.Context, b *benchmark) (r result, err error) {
 	}
 	r.Groups = m.groups(setups, func(string) []figure { return figures })
 	r.Text = fmt.Sprintf(`The Collector has leader election, no storage, no batch processor and no exporter queue, as with the chart's default
-`+"`mode: ha`"+`. The first rows are of one replica with the load of the section "At the rates of most clusters".
-
-In the other rows, the API server has %s pods. The leader is killed at %s events a second next to a standby.`,
+`+"`mode: ha`"+`. The API server has %s pods. The leader is killed at %s events a second next to a standby.`,
 		thousands(b.size.pods), thousands(b.handOver.perSecond))
 	r.Notes = []string{
 		"The elector does not give its Lease up when it ends, so a next leader waits until nobody has renewed it for 15 s, and looks at it every 2 s to 4.4 s.",

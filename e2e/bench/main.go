@@ -101,7 +101,7 @@ var scenarios = []scenario{
 	{"idle", "When nothing happens", runIdle},
 	{"load", "Under load", runLoad},
 	{"kill", "kill -9 under load", runKill},
-	{"ha", "With leader election, as the chart installs it", runHA},
+	{"ha", "When a leader ends", runHA},
 	{"start", "Start with many existing events", runStart},
 	{"namespaces", "A cold start in many namespaces", runNamespaces},
 	{"hanging", "Next to a kind that hangs", runHanging},

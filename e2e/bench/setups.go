@@ -119,7 +119,11 @@ func (c runner) storing(directory string) runner {
 // direct is the runner without what acknowledges records before they are delivered: the batch
 // processor and the exporter's queue.
 func (c runner) direct() runner {
-	c = c.with("exporters::otlp_http: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}")
+	return c.unbatched().with("exporters::otlp_http: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}")
+}
+
+// unbatched is the runner without the batch processor.
+func (c runner) unbatched() runner {
 	for _, signal := range c.signals() {
 		c = c.with("service::pipelines::" + signal + "::processors: []")
 	}
@@ -165,16 +169,18 @@ type setup struct {
 
 // The names of the setups. The others are compared with the baseline, if the scenario has it.
 const (
-	baseline = "k8s_events"
-	stored   = "storage"
-	direct   = "direct"
-	elected  = "ha"
+	baseline  = "k8s_events"
+	unbatched = "unbatched"
+	stored    = "storage"
+	direct    = "direct"
+	elected   = "ha"
 )
 
 // setups returns those with the given names that the user wants, in the order of the names.
 func (b *benchmark) setups(names ...string) ([]setup, error) {
 	all := []setup{
 		{name: baseline, title: "k8s_events", runner: b.theirs},
+		{name: unbatched, title: "k8s_events without its batch processor", runner: b.theirs.unbatched()},
 		{name: stored, title: "With storage, batch processor", runner: b.ours, configure: runner.storing},
 		{name: direct, title: "With storage, direct delivery (recommended)", runner: b.ours, configure: runner.recommended},
 		{name: elected, title: "Leader election", runner: b.ours, configure: runner.electing},

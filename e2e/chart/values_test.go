@@ -333,8 +333,8 @@ config:
 	assert.Equal(t, expected, changed)
 }
 
-// TestEachReceiverHasItsPosition: with leader election, each receiver has a ConfigMap of its own.
-func TestEachReceiverHasItsPosition(t *testing.T) {
+// TestEachReceiverHasItsProgress: with leader election, each receiver has a ConfigMap of its own.
+func TestEachReceiverHasItsProgress(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`

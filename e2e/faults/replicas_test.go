@@ -19,7 +19,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// pair are two replicas without a shared storage, each with a network of its own.
+// pair are two replicas with leader election, each with a network of its own.
 type pair struct {
 	*fixture
 	proxies map[string]*fakeapi.TCPProxy

@@ -323,7 +323,7 @@ func TestAMetricsPipelineThatHangsDoesNotHoldBackWhatWasDelivered(t *testing.T) 
 				assert.Less(t, time.Since(began), 10*time.Second, "the grace, and that of the last points")
 				assert.Equal(t, append([]string{"before+1"}, want...), a.Logs.Names())
 				if !storage {
-					assert.Equal(t, api.Version(), harness.Published(api))
+					assert.Equal(t, api.Version(), harness.NotedProgress(api))
 					elector = harness.NewElector()
 				}
 				b := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Elector: elector})

@@ -272,7 +272,7 @@ func TestALeaderWhoseNoteIsRefusedStartsAgainIfItsElectorGoesOn(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		a := harness.NewReplica(t, api, nil, "start_at: beginning")
 		a.ElectAndDeliver(t, api, "one")
-		harness.Publish(api, "cluster-uid", harness.Published(api))
+		harness.NoteProgress(api, "cluster-uid", harness.NotedProgress(api))
 		api.Put(harness.Event("two", 1))
 		time.Sleep(time.Minute)
 		api.Put(harness.Event("three", 1))

@@ -16,12 +16,12 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
-// LeaseNamespace and leaseName name the lease of the leader election, and PositionName the ConfigMap
+// LeaseNamespace and leaseName name the lease of the leader election, and ProgressName the ConfigMap
 // that the receiver keeps next to it.
 const (
 	LeaseNamespace = "observability"
 	leaseName      = "kube-events"
-	PositionName   = "kube-events-kube-events"
+	ProgressName   = "kube-events-kube-events"
 )
 
 // Elector is a leader elector whose elections a test decides. The lease of an Elector without values
@@ -104,14 +104,14 @@ func NewReplica(t *testing.T, api *apitest.Server, on *Disk, config string) *Pro
 	return Launch(t, api, Options{Config: config, Disk: on, Elector: NewElector()})
 }
 
-// Published returns the position of the leader's cluster-wide stream; empty if there is none.
-func Published(api *apitest.Server) string {
-	streams := api.ConfigMap(LeaseNamespace, PositionName)["streams"]
+// NotedProgress returns the progress of the leader's cluster-wide stream; empty if there is none.
+func NotedProgress(api *apitest.Server) string {
+	streams := api.ConfigMap(LeaseNamespace, ProgressName)["streams"]
 	version, _ := strings.CutPrefix(streams, `{"":"`)
 	return strings.TrimSuffix(version, `"}`)
 }
 
-// Publish notes progress of the cluster-wide stream, as the leader of another replica does.
-func Publish(api *apitest.Server, cluster, version string) {
-	api.PutConfigMap(LeaseNamespace, PositionName, map[string]string{"cluster": cluster, "leader": "another", "streams": `{"":"` + version + `"}`})
+// NoteProgress notes progress of the cluster-wide stream, as the leader of another replica does.
+func NoteProgress(api *apitest.Server, cluster, version string) {
+	api.PutConfigMap(LeaseNamespace, ProgressName, map[string]string{"cluster": cluster, "leader": "another", "streams": `{"":"` + version + `"}`})
 }

@@ -204,8 +204,8 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 	return answer
 }
 
-// isOfPosition reports whether a request is about the ConfigMap with the leader's position.
-func isOfPosition(request apiserver.Request) bool {
+// isOfProgress reports whether a request is about the ConfigMap with the leader's progress.
+func isOfProgress(request apiserver.Request) bool {
 	return request.Resource == configMaps && request.Namespace == leaseNamespace
 }
 
@@ -251,8 +251,8 @@ func (f *Fault) answer(seed uint64, request apiserver.Request, answer *apiserver
 		if request.Resource == leases {
 			answer.Status = http.StatusForbidden
 		}
-	case PositionForbidden:
-		if isOfPosition(request) {
+	case ProgressForbidden:
+		if isOfProgress(request) {
 			answer.Status = http.StatusForbidden
 		}
 	}

@@ -57,21 +57,21 @@ func (e *environment) checkRequests() {
 				e.violate(boundedRequests, "", "%s made %d requests for events, and %d for the "+
 					"store's version, in minute %d", p.name, n.events, n.versions, minute)
 			}
-			if n.positions > e.mostPositions() {
-				e.violate(boundedRequests, "", "%s made %d requests for the leader's position in "+
-					"minute %d", p.name, n.positions, minute)
+			if n.progressRequests > e.mostProgressRequests() {
+				e.violate(boundedRequests, "", "%s made %d requests for the leader's progress in "+
+					"minute %d", p.name, n.progressRequests, minute)
 			}
 		}
 	}
 }
 
-// mostPositions is how many requests for the leader's position a process may make in a minute: a
-// leader reads and writes it every two seconds. Only replicas without storage need it.
-func (e *environment) mostPositions() int {
+// mostProgressRequests is how many requests for the leader's progress a process may make in a minute: a
+// leader reads and writes it every two seconds. No other process needs it.
+func (e *environment) mostProgressRequests() int {
 	switch {
 	case !e.plan.Elector:
 		return 0
-	case slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.reachesPosition() }):
+	case slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.reachesProgress() }):
 		return 120 // What failed is repeated.
 	}
 	return 75

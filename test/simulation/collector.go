@@ -110,7 +110,7 @@ func (p *process) stopSlowly() {
 func (p *process) create(config component.Config) error {
 	factory := kubeeventsreceiver.NewFactory()
 	settings := receivertest.NewNopSettings(factory.Type())
-	settings.ID = component.NewID(factory.Type()) // The position of the leader is named after it.
+	settings.ID = component.NewID(factory.Type()) // The progress of the leader is named after it.
 	settings.Logger = zap.New(storyCore{p})
 	pipelines := &logsPipelines{process: p}
 	for _, e := range p.replica.env.exporters {

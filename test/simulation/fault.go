@@ -27,9 +27,9 @@ const (
 	BackupRestored FaultKind = "etcd restored from a backup"
 	ClusterNew     FaultKind = "another cluster at the address"
 	LeaseForbidden FaultKind = "lease permission missing"
-	// PositionForbidden refuses requests for the ConfigMap in which the leader publishes its
-	// position. A verb limits it to one.
-	PositionForbidden FaultKind = "position permission missing"
+	// ProgressForbidden refuses requests for the ConfigMap in which the leader notes its
+	// progress. A verb limits it to one.
+	ProgressForbidden FaultKind = "progress permission missing"
 	KindMissing       FaultKind = "a kind is not served for a while"
 )
 
@@ -133,7 +133,7 @@ func (p *Plan) hasAPIFaults() bool {
 
 // delaysRecords reports whether the fault does more than keep owners from being found.
 func (f *Fault) delaysRecords() bool {
-	if f.is(MetricsRejected, StorageUnwritable, StorageAnswerLost) || f.isOfPosition() && f.Verb != "" && f.Verb != "get" {
+	if f.is(MetricsRejected, StorageUnwritable, StorageAnswerLost) || f.isOfProgress() && f.Verb != "" && f.Verb != "get" {
 		return false
 	}
 	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing)
@@ -141,13 +141,13 @@ func (f *Fault) delaysRecords() bool {
 	return !ofOneResource || slices.Contains([]string{"", "events", "namespaces", "configmaps"}, f.Resource)
 }
 
-// isOfPosition reports whether the fault is about the leader's progress alone.
-func (f *Fault) isOfPosition() bool { return f.Kind == PositionForbidden || f.Resource == "configmaps" }
+// isOfProgress reports whether the fault is about the leader's progress alone.
+func (f *Fault) isOfProgress() bool { return f.Kind == ProgressForbidden || f.Resource == "configmaps" }
 
-// reachesPosition reports whether the fault may keep a leader from publishing its position, or a
+// reachesProgress reports whether the fault may keep a leader from noting its progress, or a
 // process from reading it.
-func (f *Fault) reachesPosition() bool {
-	return f.Kind == PositionForbidden ||
+func (f *Fault) reachesProgress() bool {
+	return f.Kind == ProgressForbidden ||
 		f.Kind.isOfAPI() && (f.Resource == "" || f.Resource == "configmaps")
 }
 

@@ -274,7 +274,7 @@ func (p *Plan) possibleFaults() []FaultKind {
 			StorageAnswerLost, Killed, Killed)
 	}
 	if p.Elector {
-		possible = append(possible, LeaseForbidden, PositionForbidden, PositionForbidden)
+		possible = append(possible, LeaseForbidden, ProgressForbidden, ProgressForbidden)
 	} else if chance(draw(p.Seed, "dies", 0), 20) {
 		possible = append(possible, ConnectionsDie)
 	}
@@ -292,7 +292,7 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		p.Active, p.EventTTL = max(p.Active, f.From+12*time.Minute), time.Hour
 	case LeaseForbidden:
 		f.Verb = oneOf(r, "", "update") // A role may allow to read it.
-	case PositionForbidden:
+	case ProgressForbidden:
 		f.Verb, f.OneIn = oneOf(r, "", "", "get", "update", "create"), 1
 		// While the progress cannot be read, a new leader emits nothing. If it was never noted, the next
 		// leader starts for the first time.
@@ -333,7 +333,7 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	p.aim(r, f)
 }
 
-// resources adds the resource of the leader's position, where replicas need it.
+// resources adds the resource of the leader's progress, where replicas need it.
 func (p *Plan) resources(all ...string) []string {
 	if p.Elector {
 		return append(all, "configmaps", "configmaps")

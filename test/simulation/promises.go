@@ -71,9 +71,9 @@ var (
 			"text 1 KiB, all of valid UTF-8.", nil}
 	boundedRequests = &Promise{"bounded requests",
 		"A stream makes at most 40 requests in a minute, and 120 if watches break or the API " +
-			"server asks for an early retry, and as many for the store's version; replicas " +
-			"without storage make 75 for the leader's position (120 if the API fails). What " +
-			"a pipeline rejects comes again after half of retry_on_failure's interval.", nil}
+			"server asks for an early retry, and as many for the store's version; a leader " +
+			"makes 75 for its progress (120 if the API fails). What a pipeline " +
+			"rejects comes again after half of retry_on_failure's interval.", nil}
 	shutsDown = &Promise{"shuts down",
 		"Shutdown takes at most 15 s and returns no error, whatever hangs, unless a pipeline ignores the end of its context.", nil}
 	noGoroutine = &Promise{"no goroutine left",

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// published is how old the progress in the ConfigMap may be, and saved that in storage, if nothing is
+// noted is how old the progress in the ConfigMap may be, and saved that in storage, if nothing is
 // wrong: each is noted in the background, in two seconds and in one.
 const (
-	published = 5 * time.Second
-	saved     = 2 * time.Second
+	noted = 5 * time.Second
+	saved = 2 * time.Second
 )
 
 // note is a write to storage, or of the ConfigMap.
@@ -85,7 +85,7 @@ func (a *account) isUnnoted(r *record) bool {
 		settled = settled.Add(a.env.plan.Dedup)
 	}
 	fails := func(f *Fault) bool {
-		return f.Kind.isOfPipelines() || f.reachesPosition() || f.mayLoseCheckpoints() || f.is(LeaseForbidden)
+		return f.Kind.isOfPipelines() || f.reachesProgress() || f.mayLoseCheckpoints() || f.is(LeaseForbidden)
 	}
 	if orderly && !a.env.disturbed(ended.Add(-lookBack), ended.Add(promptly), fails) {
 		return false
@@ -128,7 +128,7 @@ func (a *account) checkRepeats() {
 		return
 	}
 	delays := func(f *Fault) bool {
-		return f.reachesPosition() || f.Kind.isOfPipelines() || f.mayLoseCheckpoints() || f.is(BackupRestored, ClusterNew)
+		return f.reachesProgress() || f.Kind.isOfPipelines() || f.mayLoseCheckpoints() || f.is(BackupRestored, ClusterNew)
 	}
 	for _, r := range a.all {
 		first := a.first[a.keyOf(r)]
@@ -152,7 +152,7 @@ func (a *account) overlap(first, r *record) bool {
 // mostAge is how old the progress may be that a session goes on from, if nothing is wrong.
 func (a *account) mostAge() time.Duration {
 	if a.env.plan.Elector {
-		return published + a.env.plan.Dedup
+		return noted + a.env.plan.Dedup
 	}
 	return saved
 }

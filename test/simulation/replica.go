@@ -146,7 +146,7 @@ func (p *process) startedBefore(t time.Time) time.Time {
 // lists are a stream's first listings.
 type lists struct {
 	begun, complete listing
-	// relisted is when it listed other than at the version that the leader had published, or listed
+	// relisted is when it listed other than at the version that the leader had noted, or listed
 	// again: what is new in such a list may be several states of an event at once.
 	relisted time.Time
 }
@@ -267,9 +267,9 @@ func (e *environment) hasNoted() bool {
 
 // requests counts what a process asked for within a minute.
 type requests struct {
-	events    int // lists and watches
-	versions  int // lists of a single event, which ask for the store's version
-	positions int // reads and writes of the leader's position
+	events           int // lists and watches
+	versions         int // lists of a single event, which ask for the store's version
+	progressRequests int // reads and writes of the leader's progress
 }
 
 // requested counts a request.
@@ -283,8 +283,8 @@ func (p *process) requested(request apiserver.Request, now time.Duration) {
 		n.versions++
 	case request.Resource == events:
 		n.events++
-	case isOfPosition(request):
-		n.positions++
+	case isOfProgress(request):
+		n.progressRequests++
 	}
 	p.requests[minute] = n
 }

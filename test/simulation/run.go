@@ -318,7 +318,7 @@ func (e *environment) listed(list apiserver.List) {
 
 // served notes that the API server has written a ConfigMap.
 func (e *environment) served(request apiserver.Request, _ int64, _ apiserver.Object) {
-	if p := e.process(request.Client); p != nil && isOfPosition(request) && request.Verb != "get" {
+	if p := e.process(request.Client); p != nil && isOfProgress(request) && request.Verb != "get" {
 		p.noted(time.Now(), nil)
 	}
 }

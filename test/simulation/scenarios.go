@@ -35,8 +35,8 @@ var scenarios = []requirement{
 		}),
 	}, {
 		name:     "the progress may be read, but not written",
-		plan:     plain(electorAlone, ofVerb("update", fault(PositionForbidden, 0, int(forever/time.Second)))),
-		scenario: reportsForbiddenPosition,
+		plan:     plain(electorAlone, ofVerb("update", fault(ProgressForbidden, 0, int(forever/time.Second)))),
+		scenario: reportsForbiddenProgress,
 	}, {
 		name: "storage cannot be read for 4 s at a start",
 		plan: plain(storageAlone, killReplica(60, 80), fault(StorageUnreadable, 70, 84)),
@@ -185,9 +185,9 @@ func manyPods(p Plan) Plan {
 	return p
 }
 
-// reportsForbiddenPosition checks that the status of the leader is an error. The contract: an API server that "refuses a permission never stops the
+// reportsForbiddenProgress checks that the status of the leader is an error. The contract: an API server that "refuses a permission never stops the
 // Collector. Instead, the component's status reports a recoverable error".
-func reportsForbiddenPosition(e *environment) {
+func reportsForbiddenProgress(e *environment) {
 	time.Sleep(90 * time.Second)
 	if !slices.ContainsFunc(e.allProcesses(), func(p *process) bool { return p.failing(0) > 0 }) {
 		e.violate(neverSilent, "", "the leader may not note its progress, and its status is no error")

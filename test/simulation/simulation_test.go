@@ -45,7 +45,7 @@ var corpus = []uint64{
 	18012, 30946, 31795, 87428, // connections are slow, and then the pipeline rejects what they brought
 	90328, 95398, // etcd is restored while a leader's window holds what the backup lacks, or has
 	110399, // the answer to a renewal of the lease stalls, and all later renewals fail
-	20078,  // a leader whose position was not published had listed what the next one saw one by one
+	20078,  // a leader whose progress was not noted had listed what the next one saw one by one
 	23294,  // a process is killed right after the last write of its orderly end
 	55631,  // the answer that makes a process the leader comes after the lease has expired
 	30776,  // nobody leads when another cluster takes the address, and a first list is not delivered

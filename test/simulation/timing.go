@@ -214,7 +214,7 @@ func (e *environment) checkRecovered() {
 	for _, r := range e.replicas {
 		if p := r.running(); p == nil {
 			e.violate(neverSilent, "", "replica %d does not run", r.index)
-		} else if e.keepsFailing(p) && e.fault(r.index, PositionForbidden) == nil && !e.waitsForEvents(p) {
+		} else if e.keepsFailing(p) && e.fault(r.index, ProgressForbidden) == nil && !e.waitsForEvents(p) {
 			e.violate(neverSilent, "", "the status of %s stays an error without reason", p.name)
 		}
 	}

@@ -130,7 +130,7 @@ func (p *Plan) addLaggingStream() {
 }
 
 // addSlowList lets replicas list many new events, so slowly that the leader delivers some of them and
-// publishes its position before the list ends.
+// notes its progress before the list ends.
 func (p *Plan) addSlowList() {
 	r := draw(p.Seed, "slow list", 0)
 	if !p.Elector || p.Namespaces > fewNamespaces || !chance(r, 4) {
