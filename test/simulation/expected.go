@@ -111,7 +111,7 @@ func (o *observer) see(w apiserver.Write) {
 	switch {
 	case o.pending != nil:
 		o.pending.see(w)
-	case o.least && o.env.isLost(w) && !inList:
+	case o.least && (o.env.isLost(w) && !inList || o.env.mayBeHeld(w)):
 	case w.Type == watch.Deleted && inList:
 		delete(o.memory, name)
 		delete(o.counts, name)

@@ -116,21 +116,29 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// isLost reports whether the receiver may never have seen a write that a restore undid, or may have seen
-// it without effect: it was written just before, a fault kept the receiver from it, or a process was
-// killed whose window held it.
+// isLost reports whether the receiver may never have seen a write that a restore undid: it was written
+// just before, or a fault kept the receiver from it.
 func (e *environment) isLost(w apiserver.Write) bool {
-	e.mu.Lock()
-	if w.Epoch >= len(e.restores) {
-		e.mu.Unlock()
-		return false
-	}
-	r := e.restores[w.Epoch]
-	e.mu.Unlock()
+	r := e.undoes(w)
 	delays := func(f *Fault) bool { return f.delaysRecords() && !f.is(BackupRestored, ClusterNew) }
-	return w.Version > r.version &&
-		(w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays) ||
-			e.plan.Dedup > 0 && e.isKilled(w.At, r.at))
+	return r != nil && (w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays))
+}
+
+// mayBeHeld reports whether a window may have held a write, in a list or not, when a process was killed, and
+// the restore undid it before the next process could list it.
+func (e *environment) mayBeHeld(w apiserver.Write) bool {
+	r := e.undoes(w)
+	return r != nil && e.plan.Dedup > 0 && e.isKilled(w.At, r.at)
+}
+
+// undoes is the restore that undid a write, or nil.
+func (e *environment) undoes(w apiserver.Write) *restore {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w.Epoch >= len(e.restores) || w.Version <= e.restores[w.Epoch].version {
+		return nil
+	}
+	return e.restores[w.Epoch]
 }
 
 // isKilled reports whether a process is killed between two moments.

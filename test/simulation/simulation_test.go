@@ -44,20 +44,20 @@ var corpus = []uint64{
 	9160,                       // a new leader delivered what it listed in the same millisecond
 	18012, 30946, 31795, 87428, // connections are slow, and then the pipeline rejects what they brought
 	90328, 95398, // etcd is restored while a leader's window holds what the backup lacks, or has
-	110399, // the answer to a renewal of the lease stalls, and all later renewals fail
-	20078,  // a leader whose progress was not noted had listed what the next one saw one by one
-	23294,  // a process is killed right after the last write of its orderly end
-	55631,  // the answer that makes a process the leader comes after the lease has expired
-	30776,  // nobody leads when another cluster takes the address, and a first list is not delivered
-	31212,  // etcd is restored, and the last process to start is not the leader
-	72414,  // a new leader repeats one by one what another had listed, and delivered more of since
-	45928,  // etcd is restored before the first list has ended
-	50042,  // etcd is restored, and its versions pass at once what the receiver knew
-	90078,  // a version expires while the API server cannot be reached, and then the pipeline rejects
-	345,    // a window holds something of a new leader's first list, and the leader is killed
-	254,    // two windows hold one event
-	588,    // a term ends while its progress cannot be noted
-	546,    // a process whose window holds something is killed, and another cluster takes the address
+	110399,    // the answer to a renewal of the lease stalls, and all later renewals fail
+	20078,     // a leader whose progress was not noted had listed what the next one saw one by one
+	23294,     // a process is killed right after the last write of its orderly end
+	55631,     // the answer that makes a process the leader comes after the lease has expired
+	30776,     // nobody leads when another cluster takes the address, and a first list is not delivered
+	31212,     // etcd is restored, and the last process to start is not the leader
+	72414,     // a new leader repeats one by one what another had listed, and delivered more of since
+	45928,     // etcd is restored before the first list has ended
+	50042,     // etcd is restored, and its versions pass at once what the receiver knew
+	90078,     // a version expires while the API server cannot be reached, and then the pipeline rejects
+	345,       // a window holds something of a new leader's first list, and the leader is killed
+	254,       // two windows hold one event
+	588,       // a term ends while its progress cannot be noted
+	546, 4235, // a process whose window holds something, also of a first list, is killed, and another cluster takes the address
 }
 
 // lastLine is written after the results of all tests.
