@@ -58,12 +58,12 @@ func (p *process) settledAt(r *record) time.Time {
 }
 
 // endOf returns when the session ended in which the process was at a time, and whether this was its
-// orderly end; zero: it lasted until the end of the run.
+// orderly end; zero: it lasted until the end of the run. A kill may come during an orderly end.
 func (p *process) endOf(t time.Time) (ended time.Time, orderly bool) {
 	if !p.replica.env.plan.Elector {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.died, !p.stopped.IsZero()
+		return p.died, false
 	}
 	for _, term := range p.allTerms() {
 		if !term.began.After(t) && (term.ended.IsZero() || !term.ended.Before(t)) {
@@ -77,7 +77,7 @@ func (p *process) endOf(t time.Time) (ended time.Time, orderly bool) {
 // crash repeats what was delivered since the last note, with the same log.record.uid".
 func (a *account) isUnnoted(r *record) bool {
 	settled := r.process.settledAt(r)
-	ended, orderly := r.process.endOf(settled)
+	ended, orderly := r.process.endOf(r.at) // The record may be settled again in a later term.
 	if ended.IsZero() {
 		return false
 	}
@@ -90,7 +90,11 @@ func (a *account) isUnnoted(r *record) bool {
 	if orderly && !a.env.disturbed(ended.Add(-lookBack), ended.Add(promptly), fails) {
 		return false
 	}
-	return !r.process.notesSurely(settled, ended.Add(promptly))
+	until := ended.Add(promptly)
+	if next := r.process.termAt(until); next.After(ended) { // The notes of the next term show nothing of this one.
+		until = next
+	}
+	return !r.process.notesSurely(settled, until)
 }
 
 // isCombined reports whether a record has several states of an event, because its process had

@@ -58,6 +58,8 @@ var corpus = []uint64{
 	254,       // two windows hold one event
 	588,       // a term ends while its progress cannot be noted
 	546, 4235, // a process whose window holds something, also of a first list, is killed, and another cluster takes the address
+	7828, // a term ends while its windows hold the progress, and the same process leads again
+	8448, // a process is killed before the last write of its orderly end
 }
 
 // lastLine is written after the results of all tests.
