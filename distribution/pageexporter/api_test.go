@@ -40,14 +40,14 @@ func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 func TestABadParameterIsNamed(t *testing.T) {
 	b := boardOf("")
 	for query, want := range map[string]string{
-		"minutes=7":                    `minutes is \"7\": it can be one of [60 30 10 5]`,
+		"minutes=7":                    `minutes is \"7\": it can be 5, 10, 30 or 60`,
 		"minutes=x":                    `minutes is \"x\"`,
 		"from=yesterday":               `from is \"yesterday\": it can be a time such as`,
 		"until=1":                      `until is \"1\"`,
 		"before=10000-01-01T00:00:00Z": `before is \"10000`,
 		"from=2026-03-01T12:00&until=2026-03-01T11:00": "from is 2026-03-01T12:00:00Z: it must be before until",
 		"limit=0": "limit is", "limit=1001": "limit is",
-		"name=x":                             `\"name\" is no parameter; there are: before, from,`,
+		"name=x":                             `\"name\" is not a parameter: use before, from,`,
 		"reason=" + strings.Repeat("x", 513): "reason is longer than 512 bytes",
 	} {
 		for _, path := range []string{"/api/problems", "/api/changes", "/api/workloads", "/api/events", "/api/workloads/w"} {

@@ -3,6 +3,7 @@
 package pageexporter
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -41,7 +42,7 @@ var parameters = map[string]func(f *filter, value string) error{
 	"before":    func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"minutes": func(f *filter, value string) (err error) {
 		if f.Minutes, err = strconv.Atoi(value); err != nil || !slices.Contains(minutesOffered, f.Minutes) {
-			return fmt.Errorf("it can be one of %v", minutesOffered)
+			return errors.New("it can be 5, 10, 30 or 60")
 		}
 		return nil
 	},
@@ -64,7 +65,7 @@ func filterFrom(query url.Values) (filter, error) {
 		value := query.Get(name)
 		switch {
 		case !known:
-			return f, fmt.Errorf("%.100q is no parameter; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
+			return f, fmt.Errorf("%.100q is not a parameter: use %s", name, strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		case len(value) > maxValue:
 			return f, fmt.Errorf("%s is longer than %d bytes", name, maxValue)
 		case value == "":

@@ -18,13 +18,17 @@ const pageVariable = "PAGE_ENDPOINT"
 type address struct {
 	variable string
 	host     string // the host, if the value is only a port
+	other    string // a value that is not the default of another address
 	value    string
 }
 
 // addressesOf returns the addresses that distribution/config.yaml takes from the environment, and
 // that are set. make run sets them.
 func addressesOf(getenv func(string) string) (found []address) {
-	for _, a := range []address{{variable: pageVariable}, {variable: "PROMETHEUS_ENDPOINT"}, {variable: "OTELCOL_METRICS_PORT", host: "127.0.0.1:"}} {
+	for _, a := range []address{
+		{variable: pageVariable, other: "127.0.0.1:8091"}, {variable: "PROMETHEUS_ENDPOINT", other: "127.0.0.1:9465"},
+		{variable: "OTELCOL_METRICS_PORT", host: "127.0.0.1:", other: "8889"},
+	} {
 		if a.value = getenv(a.variable); a.value != "" {
 			found = append(found, a)
 		}
@@ -37,9 +41,9 @@ func (a address) String() string { return a.host + a.value }
 // another is what the variable may be instead.
 func (a address) another() string {
 	if a.host == "" {
-		return "another address of this machine, such as make run " + a.variable + "=127.0.0.1:8091"
+		return "another address of this machine, such as make run " + a.variable + "=" + a.other
 	}
-	return "another port, such as make run " + a.variable + "=8889"
+	return "another port, such as make run " + a.variable + "=" + a.other
 }
 
 // checkAddresses returns one error that names all addresses that the Collector cannot listen on.

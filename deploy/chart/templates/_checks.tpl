@@ -23,7 +23,7 @@ values.schema.json.
 {{- with .Values.backend.preset -}}
 {{- if and (or $preset.keys (not (or $.Values.otlp.endpoint $preset.endpoint))) (not $.Values.backend.secret) -}}
 {{- $keys := $preset.keys | default $preset.optionalKeys -}}
-{{- fail (printf "backend.preset=%s needs %s: set backend.secret to the name of a Secret with the keys %s%s" . (ternary "credentials" "an endpoint" (not (empty $preset.keys))) (join ", " $keys) (ternary "" ", endpoint; or set otlp.endpoint" (or (not (empty $.Values.otlp.endpoint)) (hasKey $preset "endpoint")))) -}}
+{{- fail (printf "backend.preset=%s needs %s: set backend.secret to the name of a Secret with the keys: %s%s" . (ternary "credentials" "an endpoint" (not (empty $preset.keys))) (join ", " $keys) (ternary "" ", endpoint; or set otlp.endpoint" (or (not (empty $.Values.otlp.endpoint)) (hasKey $preset "endpoint")))) -}}
 {{- end -}}
 {{- if and (ne . "otlp") (ne $.Values.otlp.protocol "http") -}}
 {{- fail (printf "backend.preset=%s uses OTLP over HTTP: remove otlp.protocol" .) -}}
