@@ -80,7 +80,7 @@ func (e *environment) mostProgressRequests() int {
 // mostRequests is how many requests a stream may make in a minute.
 func (e *environment) mostRequests() int {
 	// A page of large events is requested again with fewer events, and some are as large as a page.
-	isLarge := func(p ProducerPlan) bool { return p.Odd == LongTexts }
+	isLarge := func(p ProducerPlan) bool { return p.Odd == LongTexts || p.Size >= largeText }
 	throttles := func(f Fault) bool { return f.Status == http.StatusTooManyRequests }
 	if slices.ContainsFunc(e.plan.Producers, isLarge) || e.plan.has(WatchBreaks) || slices.ContainsFunc(e.plan.Faults, throttles) {
 		return 120

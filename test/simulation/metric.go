@@ -225,9 +225,11 @@ func keyOf(resource, attributes pcommon.Map, kind string) seriesKey {
 // keyOfRecord returns the series of a record. A pod's without a known owner is that of its kind.
 func keyOfRecord(r *record) seriesKey {
 	key := keyOf(r.resource, r.log.Attributes(), text(r.resource, "k8s.object.kind"))
-	// Another group may have a kind of this name.
-	version := text(r.resource, "k8s.object.api_version")
-	if isPod := key.kind == "Pod" && (version == "" || version == "v1"); key.workloadKind == "Pod" || key.workloadKind == "" && isPod {
+	isPod := func(kind, of string) bool { // Another group may have a kind of this name.
+		version := text(r.resource, of+".api_version")
+		return kind == "Pod" && (version == "" || version == "v1")
+	}
+	if isPod(key.workloadKind, "k8s.workload") || key.workloadKind == "" && isPod(key.kind, "k8s.object") {
 		key.workloadKind, key.workload = "Pod", ""
 	}
 	return key

@@ -74,7 +74,7 @@ func (p *Plan) addProducers() {
 		p.storm(3000, 0)
 	}
 	if chance(r, 40) {
-		p.storm(300, 64<<10)
+		p.storm(300, largeText)
 	}
 }
 
@@ -102,6 +102,9 @@ func (p *Plan) producer(i int) ProducerPlan {
 	pp.Writes = max(1, min(pp.Writes, int((p.Active-pp.Start)/pp.Gap)))
 	return pp
 }
+
+// largeText makes a page of a list too large: it is requested again with fewer events.
+const largeText = 64 << 10
 
 // storm adds one-shot events that are written within two seconds.
 func (p *Plan) storm(n, size int) {

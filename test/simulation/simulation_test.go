@@ -58,8 +58,11 @@ var corpus = []uint64{
 	254,       // two windows hold one event
 	588,       // a term ends while its progress cannot be noted
 	546, 4235, // a process whose window holds something, also of a first list, is killed, and another cluster takes the address
-	7828, // a term ends while its windows hold the progress, and the same process leads again
-	8448, // a process is killed before the last write of its orderly end
+	7828,  // a term ends while its windows hold the progress, and the same process leads again
+	8448,  // a process is killed before the last write of its orderly end
+	9040,  // a workload that may not be read is of a kind Pod of another group
+	9635,  // a list of large events, of which some pages are refused
+	10140, // the owners of the first of two records are found late
 }
 
 // lastLine is written after the results of all tests.

@@ -64,6 +64,7 @@ func (a *account) checkInTime(name types.NamespacedName, steps []step) {
 }
 
 func (a *account) checkInterval(name types.NamespacedName) {
+	const lookup = 3 * time.Second // The first of two records may wait for its owners, and the second finds them in the cache.
 	of := a.byEvent[name]
 	if a.truth.groups.mixed[name] {
 		return
@@ -71,7 +72,7 @@ func (a *account) checkInterval(name types.NamespacedName) {
 	for i := 1; i < len(of); i++ {
 		begin, end := of[i-1].at, of[i].at
 		gap, shutdown := end.Sub(begin), of[i].process.died.Sub(end) < promptly
-		if gap < a.env.plan.Dedup-time.Second && !shutdown &&
+		if gap < a.env.plan.Dedup-lookup && !shutdown &&
 			!a.env.disturbed(begin.Add(-lookBack), end, (*Fault).delaysRecords) {
 			a.violate(oneInInterval, name.String(), "got two records of %s within %v", name, gap)
 		}
