@@ -53,6 +53,18 @@ func TestARestartNeitherLosesNorRepeats(t *testing.T) {
 	}
 }
 
+func TestProgressHasTheIDOfTheReceiver(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		harness.Launch(t, api, harness.Options{Name: "prod", Disk: on})
+		assert.Equal(t, "kube_events/prod", on.ID.String())
+		leads := harness.Launch(t, api, harness.Options{Name: "prod", Config: fromBeginning, Elector: harness.NewElector()})
+		leads.ElectAndDeliver(t, api, "one")
+		harness.Settle()
+		assert.NotEmpty(t, api.ConfigMap(harness.LeaseNamespace, harness.ProgressName+".prod"))
+	})
+}
+
 // A first start is noted as soon as a stream has been listed, and not only with the next write.
 func TestAKillRightAfterTheFirstRecordLosesNothing(t *testing.T) {
 	for _, config := range []string{"{}", "namespaces: [ns, other]"} {

@@ -334,3 +334,43 @@ func TestProgressOfAnotherClusterIsFollowedByAFirstStart(t *testing.T) {
 		})
 	}
 }
+
+// The exceptions in docs/configuration.md are here, too: progress without counts has a version for each
+// stream of the last leader.
+func TestAWiderFilterWithLeaderElection(t *testing.T) {
+	for name, tt := range map[string]struct {
+		narrow, wide string
+		want         []string
+	}{
+		"a wider reason filter":                  {"{start_at: beginning, include_reasons: [Testing]}", "start_at: beginning", []string{"a+3", "b+1"}},
+		"one more namespace":                     {"namespaces: [ns]", "namespaces: [ns, other]", []string{"a+3"}},
+		"one more namespace, from its beginning": {"namespaces: [ns]", "{start_at: beginning, namespaces: [ns, other]}", []string{"a+3", "b+21"}},
+		"the cluster":                            {"namespaces: [ns]", "namespaces: []", []string{"a+4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				other := func(count int32) {
+					ev := harness.Event("b", count)
+					ev.Namespace, ev.InvolvedObject.Namespace, ev.Reason = "other", "other", "Other"
+					api.Put(ev)
+				}
+				a := harness.NewReplica(t, api, nil, tt.narrow)
+				a.Elect()
+				harness.Settle()
+				other(20)
+				api.Put(harness.Event("a", 1))
+				a.AwaitRecords(t, "a+1")
+				a.Stop()
+				api.Put(harness.Event("a", 4))
+				other(21)
+				b := harness.NewReplica(t, api, nil, tt.wide)
+				b.Elect()
+				harness.Settle()
+				assert.ElementsMatch(t, tt.want, b.Logs.Names())
+				other(22)
+				harness.Settle()
+				assert.ElementsMatch(t, append(tt.want, "b+1"), b.Logs.Names(), "from now on it counts")
+			})
+		})
+	}
+}
