@@ -100,7 +100,7 @@ func TestPodSecurityRestrictedAdmitsThePods(t *testing.T) {
 }
 
 // TestHelm installs, upgrades, rolls back and uninstalls. The volume stays, and a later release with
-// the same name uses it again.
+// the same name uses it again. The ConfigMap of a leader's progress stays, too.
 func TestHelm(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, "released", nil)
@@ -131,6 +131,9 @@ func TestHelm(t *testing.T) {
 	assert.Equal(t, int32(2), *deployment().Spec.Replicas)
 	_, err := kube.PolicyV1().PodDisruptionBudgets(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
 	require.NoError(t, err)
+	progress := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "released-kube-events-leader-kube-events"}}
+	_, err = kube.CoreV1().ConfigMaps(namespace).Create(t.Context(), progress, metav1.CreateOptions{}) // As a leader does.
+	require.NoError(t, err)
 
 	release("rollback", "released", "1")
 	assert.Equal(t, appsv1.RecreateDeploymentStrategyType, deployment().Spec.Strategy.Type)
@@ -142,6 +145,8 @@ func TestHelm(t *testing.T) {
 	_, err = kube.AppsV1().Deployments(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 	assert.Equal(t, volume, claim().UID)
+	_, err = kube.CoreV1().ConfigMaps(namespace).Get(t.Context(), progress.Name, metav1.GetOptions{})
+	require.NoError(t, err)
 
 	release("install", "released", chart, "--set", endpoint, "--set", "mode=single")
 	assert.Equal(t, volume, claim().UID)

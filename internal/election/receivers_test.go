@@ -29,6 +29,18 @@ func TestOnlyTheLeaderEmits(t *testing.T) {
 	})
 }
 
+func TestWithoutAnElectorEachReplicaEmitsEverything(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.Launch(t, api, harness.Options{Config: "start_at: beginning"})
+		b := harness.Launch(t, api, harness.Options{Config: "start_at: beginning"})
+		api.Put(harness.Event("one", 2))
+		for _, replica := range []*harness.Process{a, b} {
+			replica.AwaitRecords(t, "one+2")
+			replica.AwaitSum(t, 2)
+		}
+	})
+}
+
 func TestLeadershipIsLostAndRegainedAnyNumberOfTimes(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		a, b := harness.NewReplicas(t, api, nil, "start_at: beginning")

@@ -273,6 +273,9 @@ func increment(known, seen entry) int64 {
 // it again.
 func firstSight(ev *corev1.Event, count int64) int64 {
 	first, created := ev.FirstTimestamp.Time, ev.CreationTimestamp.Time
+	if !event.Representable(first) {
+		first = ev.EventTime.Time // The new recorder sets nothing else.
+	}
 	if event.Representable(first) && created.Sub(first) > outlived {
 		return 1
 	}

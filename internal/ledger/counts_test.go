@@ -48,8 +48,10 @@ func (s state) event() *corev1.Event {
 	if s.series != 0 {
 		ev.Series = &corev1.EventSeries{Count: s.series}
 	}
-	if s.age != 0 {
-		ev.FirstTimestamp = metav1.NewTime(start.Add(-s.age))
+	if first := start.Add(-s.age); s.age != 0 && s.series != 0 {
+		ev.EventTime = metav1.NewMicroTime(first)
+	} else if s.age != 0 {
+		ev.FirstTimestamp = metav1.NewTime(first)
 	}
 	return ev
 }
@@ -105,6 +107,8 @@ func TestOccurrences(t *testing.T) {
 		},
 		"first occurrence long before creation: a re-creation that outlived our memory": {see(state{uid: "1", rv: 1, count: 60, age: 61 * time.Minute}, 1)},
 		"first occurrence an hour before creation: throttled, not re-created":           {see(state{uid: "1", rv: 1, count: 60, age: time.Hour}, 60)},
+		"a series that began long before creation: the same":                            {see(state{uid: "1", rv: 1, series: 60, age: 61 * time.Minute}, 1)},
+		"a series that began an hour before creation: throttled, not re-created":        {see(state{uid: "1", rv: 1, series: 60, age: time.Hour}, 60)},
 		"a first occurrence in 1970 is no time: all count":                              {see(state{uid: "1", rv: 1, count: 60, age: start.Sub(time.Unix(0, 0))}, 60)},
 		"remembered for a day after deletion": {
 			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), wait(23*time.Hour + 59*time.Minute), see(state{uid: "2", rv: 3, count: 6}, 1),
@@ -201,7 +205,7 @@ func TestDeletedEventsAreBoundedOldestFirst(t *testing.T) {
 		l.Delete("", s.event(), start.Add(time.Duration(i)*time.Millisecond))
 		l.Forget(start)
 	}
-	assert.Equal(t, MaxDeleted, l.Len())
+	assert.Equal(t, 100_000, l.Len())
 	assert.Equal(t, int64(6), l.Observe("", state{name: "e9", uid: "new", rv: 1_000_000, count: 6}.event()), "the oldest are forgotten")
 	assert.Equal(t, int64(1), l.Observe("", state{name: "e10", uid: "new", rv: 1_000_001, count: 6}.event()), "the others are not")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
@@ -51,6 +52,68 @@ func TestARestartNeitherLosesNorRepeats(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Both are as version 0.1.0 writes them. A later version that writes another format reads this one, too.
+func TestAnUpgradeContinuesFromTheProgress(t *testing.T) {
+	checkpoint := map[string]string{
+		"head": `{"format":1,"generation":0,"chunks":0}`,
+		"0/0":  "\x01c\fcluster-uid" + "\x01pN" + `{"namespace":"","resourceVersion":"2","number":1,"listed":true,"covers":true}`,
+		"0/1": "\x01pN" + `{"namespace":"","resourceVersion":"3","number":1,"listed":true,"covers":true}` + "\re" +
+			"\xe7x\xac\x15|\xf3\xd1\x17\u04ee\x12\xad\x1d\xd9\aQ\xfc|(\xd4\xef\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x05\x00\x00\x00\x01\x00\x00\x00\x00",
+	}
+	configMap := map[string]string{"cluster": "cluster-uid", "leader": "85d5e9c4-9b9b-4bd0-9bf1-2a7b6b9a2f0e", "streams": `{"":"3"}`}
+	for name, launch := range map[string]func(*testing.T, *apitest.Server) *harness.Process{
+		"storage": func(t *testing.T, api *apitest.Server) *harness.Process {
+			on := harness.NewDisk()
+			for key, value := range checkpoint {
+				on.Values[key] = []byte(value)
+			}
+			return harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		},
+		"leader election": func(t *testing.T, api *apitest.Server) *harness.Process {
+			api.PutConfigMap(harness.LeaseNamespace, harness.ProgressName, configMap)
+			p := harness.NewReplica(t, api, nil, fromBeginning)
+			p.Elect()
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.Put(harness.Event("a", 5))
+				require.Equal(t, "3", api.Version())
+				api.Put(harness.Event("a", 8))
+				launch(t, api).AwaitRecords(t, "a+3")
+			})
+		})
+	}
+}
+
+func TestProgressHasTheIDOfTheReceiver(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		harness.Launch(t, api, harness.Options{Name: "prod", Disk: on})
+		assert.Equal(t, "kube_events/prod", on.ID.String())
+		leads := harness.Launch(t, api, harness.Options{Name: "prod", Config: fromBeginning, Elector: harness.NewElector()})
+		leads.ElectAndDeliver(t, api, "one")
+		harness.Settle()
+		assert.NotEmpty(t, api.ConfigMap(harness.LeaseNamespace, harness.ProgressName+".prod"))
+	})
+}
+
+// It does not ask again which cluster it is, as reliability.md says.
+func TestARunningProcessKeepsItsCluster(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Disk: harness.NewDisk()})
+		harness.Settle()
+		api.SetCluster("another-cluster")
+		api.Cut()
+		api.Put(harness.Event("a", 1))
+		p.AwaitRecords(t, "a+1")
+		p.Logs.EachRecord(func(resource map[string]any, _ plog.LogRecord) {
+			assert.Equal(t, "cluster-uid", resource["k8s.cluster.uid"])
+		})
+	})
 }
 
 // A first start is noted as soon as a stream has been listed, and not only with the next write.

@@ -282,3 +282,95 @@ func TestALeaderWhoseNoteIsRefusedStartsAgainIfItsElectorGoesOn(t *testing.T) {
 		assert.Contains(t, a.Logs.Names(), "three+1")
 	})
 }
+
+// The counts at the progress say what is new since. Without them, all occurrences of an event count that
+// is newer than the progress. The count of a deleted event is not among them.
+func TestWhatANewLeaderKnowsOfTheEventsBefore(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gap  func(*apitest.Server)
+		want []string
+	}{
+		"the API server has the version of the progress": {func(*apitest.Server) {}, []string{"changed+3", "new+2", "deleted+12"}},
+		"it is compacted": {(*apitest.Server).Compact, []string{"changed+8", "new+2", "deleted+12"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				a, b := harness.NewReplicas(t, api, nil, "start_at: beginning")
+				a.Elect()
+				harness.Settle()
+				deleted := api.Put(harness.Event("deleted", 11))
+				api.Put(harness.Event("changed", 5))
+				harness.Settle()
+				api.Delete(deleted)
+				api.Put(harness.Event("same", 3))
+				a.AwaitRecords(t, "deleted+11", "changed+5", "same+3")
+				a.Depose()
+				api.Put(harness.Event("changed", 8))
+				api.Put(harness.Event("new", 2))
+				tt.gap(api)
+				b.Elect()
+				harness.Eventually(t, func() bool { return len(b.Logs.Names()) == 2 })
+				api.Put(harness.Event("deleted", 12))
+				b.AwaitRecords(t, tt.want...)
+			})
+		})
+	}
+}
+
+// A backup, or somebody's copy, has brought the ConfigMap into this cluster.
+func TestProgressOfAnotherClusterIsFollowedByAFirstStart(t *testing.T) {
+	for startAt, want := range map[string][]string{"end": nil, "beginning": {"existing+2"}} {
+		t.Run(startAt, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				version := api.Version()
+				api.Put(harness.Event("existing", 2))
+				harness.NoteProgress(api, "another-cluster", version)
+				a := harness.NewReplica(t, api, nil, "start_at: "+startAt)
+				a.Elect()
+				harness.Settle()
+				assert.Equal(t, want, a.Logs.Names())
+				assert.Len(t, a.Logged("progress_cluster"), 1)
+			})
+		})
+	}
+}
+
+// The exceptions in docs/configuration.md are here, too: progress without counts has a version for each
+// stream of the last leader.
+func TestAWiderFilterWithLeaderElection(t *testing.T) {
+	for name, tt := range map[string]struct {
+		narrow, wide string
+		want         []string
+	}{
+		"a wider reason filter":                  {"{start_at: beginning, include_reasons: [Testing]}", "start_at: beginning", []string{"a+3", "b+1"}},
+		"one more namespace":                     {"namespaces: [ns]", "namespaces: [ns, other]", []string{"a+3"}},
+		"one more namespace, from its beginning": {"namespaces: [ns]", "{start_at: beginning, namespaces: [ns, other]}", []string{"a+3", "b+21"}},
+		"the cluster":                            {"namespaces: [ns]", "namespaces: []", []string{"a+4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				other := func(count int32) {
+					ev := harness.Event("b", count)
+					ev.Namespace, ev.InvolvedObject.Namespace, ev.Reason = "other", "other", "Other"
+					api.Put(ev)
+				}
+				a := harness.NewReplica(t, api, nil, tt.narrow)
+				a.Elect()
+				harness.Settle()
+				other(20)
+				api.Put(harness.Event("a", 1))
+				a.AwaitRecords(t, "a+1")
+				a.Stop()
+				api.Put(harness.Event("a", 4))
+				other(21)
+				b := harness.NewReplica(t, api, nil, tt.wide)
+				b.Elect()
+				harness.Settle()
+				assert.ElementsMatch(t, tt.want, b.Logs.Names())
+				other(22)
+				harness.Settle()
+				assert.ElementsMatch(t, append(tt.want, "b+1"), b.Logs.Names(), "from now on it counts")
+			})
+		})
+	}
+}

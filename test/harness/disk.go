@@ -24,6 +24,7 @@ type Disk struct {
 
 	// Values is the content by key.
 	Values map[string][]byte
+	ID     component.ID // of the component that has opened it
 	// Answer is called for each write that was applied, and returns what the storage answers.
 	Answer  func() error
 	Calls   int // of reads and writes
@@ -39,7 +40,10 @@ type Disk struct {
 func NewDisk() *Disk { return &Disk{Values: map[string][]byte{}} }
 
 // GetClient returns the storage itself.
-func (d *Disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+func (d *Disk) GetClient(_ context.Context, _ component.Kind, id component.ID, _ string) (storage.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ID = id
 	return d, nil
 }
 

@@ -188,8 +188,8 @@ func (k *remembered) newIn(ev *corev1.Event) int64 {
 	count := countOf(ev)
 	switch {
 	case k == nil:
-		first := ev.FirstTimestamp.Time
-		if first.Unix() > 0 && ev.CreationTimestamp.Sub(first) > recreatedAfter {
+		first := firstFit(ev.FirstTimestamp.Time, ev.EventTime.Time)
+		if !first.IsZero() && ev.CreationTimestamp.Sub(first) > recreatedAfter {
 			return 1
 		}
 	case count > k.count:
