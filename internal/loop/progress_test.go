@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
@@ -254,7 +255,8 @@ func TestStartAtDecidesOnceTheFirstListIsComplete(t *testing.T) {
 	})
 }
 
-// What was delivered after the last note comes again, with the same log.record.uid.
+// What was delivered after the last note comes again, with the same log.record.uid. It is noted within
+// a second.
 func TestACrashRepeatsWhatWasNotNoted(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := harness.NewDisk()
@@ -264,12 +266,43 @@ func TestACrashRepeatsWhatWasNotNoted(t *testing.T) {
 		var crashed *harness.Disk
 		first.Logs.OnAttempt(func() { crashed = on.Copied() })
 		api.Put(harness.Event("a", 3))
-		first.AwaitRecords(t, "a+1", "a+2")
+		harness.Eventually(t, func() bool { return len(first.Logs.Names()) == 2 })
+		time.Sleep(time.Second)
 		noted := on.Copied()
 		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: crashed})
 		second.AwaitRecords(t, "a+2")
+		assert.Equal(t, attributes(first, "log.record.uid")[1:], attributes(second, "log.record.uid"))
 		third := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: noted})
 		third.AwaitRecords(t)
+	})
+}
+
+// attributes returns an attribute of each record.
+func attributes(p *harness.Process, name string) (values []string) {
+	p.Logs.EachRecord(func(_ map[string]any, record plog.LogRecord) {
+		value, _ := record.Attributes().Get(name)
+		values = append(values, value.AsString())
+	})
+	return values
+}
+
+func TestARestartForgetsTheOwnersOfDeletedObjects(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod-uid"}
+		api.Objects.Put(pod)
+		p := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 1))
+		harness.Settle()
+		api.Objects.Remove(pod)
+		api.Put(harness.Event("a", 2))
+		harness.Settle()
+		assert.Equal(t, []string{"complete", "complete"}, attributes(p, "k8s.owner.resolution"))
+		p.Stop()
+		p = harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 3))
+		harness.Settle()
+		assert.Equal(t, []string{"not_found"}, attributes(p, "k8s.owner.resolution"))
 	})
 }
 
