@@ -342,6 +342,26 @@ func TestWhatIsRejectedAtShutdownIsDeliveredAtTheNextStart(t *testing.T) {
 	})
 }
 
+// The pipeline may take 5 s for the last records, and the storage 4 s for the last note.
+func TestAnOrderlyStopWaitsForThePipelineAndTheStorage(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const delivering, failing = 4900 * time.Millisecond, 3 * time.Second
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 1))
+		first.AwaitRecords(t, "a+1")
+		first.Logs.OnAttempt(func() { time.Sleep(delivering) })
+		api.Put(harness.Event("b", 1))
+		harness.Eventually(t, func() bool { return first.Logs.Attempted() == 2 })
+		on.Fail(nil, harness.ErrDisk)
+		time.AfterFunc(delivering+failing, func() { on.Fail(nil, nil) })
+		first.Stop()
+		assert.Equal(t, []string{"a+1", "b+1"}, first.Logs.Names())
+		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		second.AwaitRecords(t)
+	})
+}
+
 func TestUntilTheStorageCanBeReadNothingIsEmittedAndNothingOverwritten(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := harness.NewDisk()

@@ -242,6 +242,26 @@ func TestAfterALeaderThatCouldNeverNoteTheNextOneStartsForTheFirstTime(t *testin
 	}
 }
 
+// After a kill, the next leader repeats what was delivered after the version that it finds.
+func TestTheProgressIsAtMostTwoSecondsAndOneDedupIntervalOld(t *testing.T) {
+	for interval, oldest := range map[string]int{"0s": 2, "10s": 12} {
+		t.Run(interval, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				a := harness.NewReplica(t, api, nil, "{start_at: beginning, dedup_interval: "+interval+"}")
+				a.ElectAndDeliver(t, api, "first")
+				var versions []string // after each second
+				for i := range 60 {
+					api.Put(harness.Event(fmt.Sprint("e", i), 1))
+					time.Sleep(time.Second)
+					if versions = append(versions, api.Version()); i >= oldest {
+						assert.Contains(t, versions[i-oldest:], harness.NotedProgress(api), "after %d s", i)
+					}
+				}
+			})
+		})
+	}
+}
+
 // The versions of the ConfigMap do not say which part of a list was delivered. The counts of the
 // checkpoint do.
 func TestAnOrderlyStopDuringAListRepeatsItWithAnElectorOnly(t *testing.T) {
