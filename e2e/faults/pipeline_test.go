@@ -113,7 +113,8 @@ func killWhileRefused(t *testing.T, settings []setting) row {
 	return f.conclude(t)
 }
 
-// backend answers the first request of each event with a status, and the others with 200.
+// backend rejects the first request of each event with a status, and accepts the others. With 200, it
+// rejects the records in its answer: a partial success. With 0, it accepts everything.
 type backend struct {
 	mu                 sync.Mutex
 	status             int
@@ -134,12 +135,17 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			names = append(names, otlpsink.Text(log.Attributes(), "k8s.event.name"))
 		}
 	}
-	if b.status == http.StatusOK || slices.Contains(b.rejected, names[0]) {
+	if b.status == 0 || slices.Contains(b.rejected, names[0]) {
 		b.accepted = append(b.accepted, names...)
 		return
 	}
 	b.rejected = append(b.rejected, names...)
+	answer := plogotlp.NewExportResponse()
+	answer.PartialSuccess().SetRejectedLogRecords(int64(len(names)))
+	body, _ = answer.MarshalProto()
+	w.Header().Set("Content-Type", "application/x-protobuf")
 	w.WriteHeader(b.status)
+	_, _ = w.Write(body)
 }
 
 func (b *backend) answers(status int) {
@@ -156,20 +162,20 @@ func (b *backend) has(names *[]string, name string) bool {
 
 // TestStatusesOfABackend: the exporter otlp_http decides which of them are retryable.
 func TestStatusesOfABackend(t *testing.T) {
-	b := &backend{status: http.StatusOK}
+	b := &backend{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	f := newFixture(t, sharedCluster(t))
 	f.sink.url = server.URL
 	f.watchedBy(t, f.cluster.Kubeconfig(), withStorage, "receivers::kube_events::start_at: beginning")
 	for status, isRetried := range map[int]bool{
-		301: false, 400: false, 401: false, 403: false, 404: false, 408: false, 413: false, 429: true,
+		200: false, 301: false, 400: false, 401: false, 403: false, 404: false, 408: false, 413: false, 429: true,
 		500: false, 501: false, 502: true, 503: true, 504: true, 505: false,
 	} {
 		b.answers(status)
 		first := f.probe(t)
 		harness.Eventually(t, func() bool { return b.has(&b.rejected, first) }, "status %d", status)
-		b.answers(http.StatusOK)
+		b.answers(0)
 		next := f.probe(t)
 		harness.Eventually(t, func() bool { return b.has(&b.accepted, next) }, "the event after status %d", status)
 		assert.Equal(t, isRetried, b.has(&b.accepted, first), "status %d", status)
