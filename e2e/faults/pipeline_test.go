@@ -4,10 +4,19 @@ package faults
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
 // pipelineFails answers with retryable errors for a minute; then with permanent ones; then not at
@@ -72,11 +81,20 @@ func exportersDiffer(t *testing.T) row {
 	return r
 }
 
+// withQueue lets the exporter keep in storage, and retry, what the backend refuses.
+const withQueue setting = "exporters::otlp_http: {sending_queue: {enabled: true, storage: file_storage, sizer: bytes, queue_size: 500000000}, " +
+	"retry_on_failure: {enabled: true, initial_interval: 200ms, max_interval: 2s, max_elapsed_time: 0s}}"
+
 // killedWhileRefused kills the Collector while the pipeline refuses what it took from the API
 // server.
-func killedWhileRefused(t *testing.T) row {
+func killedWhileRefused(settings ...setting) func(*testing.T) row {
+	return func(t *testing.T) row { return killWhileRefused(t, settings) }
+}
+
+func killWhileRefused(t *testing.T, settings []setting) row {
+	t.Helper()
 	f := newFixture(t, sharedCluster(t))
-	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), append(settings, withStorage)...)
 	f.begin(t)
 	f.delivers(t, 50)
 	f.sink.answers(rejectRetryable)
@@ -93,4 +111,73 @@ func killedWhileRefused(t *testing.T) row {
 	f.delivers(t, 50)
 	f.remark = "kill -9, then SIGTERM, while it answers 503"
 	return f.conclude(t)
+}
+
+// backend rejects the first request of each event with a status, and accepts the others. With 200, it
+// rejects the records in its answer: a partial success. With 0, it accepts everything.
+type backend struct {
+	mu                 sync.Mutex
+	status             int
+	rejected, accepted []string // names of events
+}
+
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	request := plogotlp.NewExportRequest()
+	if r.URL.Path != "/v1/logs" || err != nil || request.UnmarshalProto(body) != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var names []string
+	for _, resource := range request.Logs().ResourceLogs().All() {
+		for _, log := range resource.ScopeLogs().At(0).LogRecords().All() {
+			names = append(names, otlpsink.Text(log.Attributes(), "k8s.event.name"))
+		}
+	}
+	if b.status == 0 || slices.Contains(b.rejected, names[0]) {
+		b.accepted = append(b.accepted, names...)
+		return
+	}
+	b.rejected = append(b.rejected, names...)
+	answer := plogotlp.NewExportResponse()
+	answer.PartialSuccess().SetRejectedLogRecords(int64(len(names)))
+	body, _ = answer.MarshalProto()
+	w.Header().Set("Content-Type", "application/x-protobuf")
+	w.WriteHeader(b.status)
+	_, _ = w.Write(body)
+}
+
+func (b *backend) answers(status int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status = status
+}
+
+func (b *backend) has(names *[]string, name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Contains(*names, name)
+}
+
+// TestStatusesOfABackend: the exporter otlp_http decides which of them are retryable.
+func TestStatusesOfABackend(t *testing.T) {
+	b := &backend{}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	f := newFixture(t, sharedCluster(t))
+	f.sink.url = server.URL
+	f.watchedBy(t, f.cluster.Kubeconfig(), withStorage, "receivers::kube_events::start_at: beginning")
+	for status, isRetried := range map[int]bool{
+		200: false, 301: false, 400: false, 401: false, 403: false, 404: false, 408: false, 413: false, 429: true,
+		500: false, 501: false, 502: true, 503: true, 504: true, 505: false,
+	} {
+		b.answers(status)
+		first := f.probe(t)
+		harness.Eventually(t, func() bool { return b.has(&b.rejected, first) }, "status %d", status)
+		b.answers(0)
+		next := f.probe(t)
+		harness.Eventually(t, func() bool { return b.has(&b.accepted, next) }, "the event after status %d", status)
+		assert.Equal(t, isRetried, b.has(&b.accepted, first), "status %d", status)
+	}
 }

@@ -317,22 +317,57 @@ func TestStartAtDecidesOnceTheFirstListIsComplete(t *testing.T) {
 	})
 }
 
-// What was delivered after the last note comes again, with the same log.record.uid.
+// What was delivered after the last note comes again, with the same log.record.uid. It is noted within
+// a second.
 func TestACrashRepeatsWhatWasNotNoted(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := harness.NewDisk()
 		first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
 		api.Put(harness.Event("a", 1))
 		first.AwaitRecords(t, "a+1")
+		api.Put(harness.Event("b", 1)) // So that the next write is not at once.
+		harness.Eventually(t, func() bool { return len(first.Logs.Names()) == 2 })
+		time.Sleep(10 * time.Millisecond)
 		var crashed *harness.Disk
 		first.Logs.OnAttempt(func() { crashed = on.Copied() })
 		api.Put(harness.Event("a", 3))
-		first.AwaitRecords(t, "a+1", "a+2")
+		harness.Eventually(t, func() bool { return len(first.Logs.Names()) == 3 })
+		time.Sleep(time.Second)
 		noted := on.Copied()
 		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: crashed})
 		second.AwaitRecords(t, "a+2")
+		assert.Equal(t, attributes(first, "log.record.uid")[2:], attributes(second, "log.record.uid"))
 		third := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: noted})
 		third.AwaitRecords(t)
+	})
+}
+
+// attributes returns an attribute of each record.
+func attributes(p *harness.Process, name string) (values []string) {
+	p.Logs.EachRecord(func(_ map[string]any, record plog.LogRecord) {
+		value, _ := record.Attributes().Get(name)
+		values = append(values, value.AsString())
+	})
+	return values
+}
+
+func TestARestartForgetsTheOwnersOfDeletedObjects(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod-uid"}
+		api.Objects.Put(pod)
+		p := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 1))
+		harness.Settle()
+		api.Objects.Remove(pod)
+		api.Put(harness.Event("a", 2))
+		harness.Settle()
+		assert.Equal(t, []string{"complete", "complete"}, attributes(p, "k8s.owner.resolution"))
+		p.Stop()
+		p = harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 3))
+		harness.Settle()
+		assert.Equal(t, []string{"not_found"}, attributes(p, "k8s.owner.resolution"))
 	})
 }
 
@@ -369,6 +404,26 @@ func TestWhatIsRejectedAtShutdownIsDeliveredAtTheNextStart(t *testing.T) {
 		second.Stop()
 		third := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
 		third.AwaitRecords(t)
+	})
+}
+
+// The pipeline may take 5 s for the last records, and the storage 4 s for the last note.
+func TestAnOrderlyStopWaitsForThePipelineAndTheStorage(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const delivering, failing = 4900 * time.Millisecond, 3 * time.Second
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 1))
+		first.AwaitRecords(t, "a+1")
+		first.Logs.OnAttempt(func() { time.Sleep(delivering) })
+		api.Put(harness.Event("b", 1))
+		harness.Eventually(t, func() bool { return first.Logs.Attempted() == 2 })
+		on.Fail(nil, harness.ErrDisk)
+		time.AfterFunc(delivering+failing, func() { on.Fail(nil, nil) })
+		first.Stop()
+		assert.Equal(t, []string{"a+1", "b+1"}, first.Logs.Names())
+		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		second.AwaitRecords(t)
 	})
 }
 

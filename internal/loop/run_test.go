@@ -50,6 +50,28 @@ func TestWhatExistsAtTheFirstStart(t *testing.T) {
 	}
 }
 
+func TestWithoutStorageAndElectorEveryStartIsAFirstStart(t *testing.T) {
+	for startAt, want := range map[string][]string{
+		"end":       {"a+2"},
+		"beginning": {"a+4", "b+1", "a+2"},
+	} {
+		t.Run(startAt, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				first := harness.Launch(t, api, harness.Options{Config: "start_at: " + startAt})
+				harness.Settle()
+				api.Put(harness.Event("a", 4))
+				first.AwaitRecords(t, "a+4")
+				first.Stop()
+				api.Put(harness.Event("b", 1))
+				second := harness.Launch(t, api, harness.Options{Config: "start_at: " + startAt})
+				harness.Settle()
+				api.Put(harness.Event("a", 6))
+				second.AwaitRecords(t, want...)
+			})
+		})
+	}
+}
+
 // TestAnIdleReceiverDoesNothing: it neither writes nor reads the storage. Its only requests resume
 // the watch, and check that the cluster's versions have not gone back.
 func TestAnIdleReceiverDoesNothing(t *testing.T) {

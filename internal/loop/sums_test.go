@@ -171,6 +171,21 @@ func TestAnExporterThatRejectsCostsTheOtherNoValues(t *testing.T) {
 	}
 }
 
+// The next process starts its own sums.
+func TestLastPointsThatAreRejectedAreLost(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on,
+			Through: through(func(context.Context, consumer.Metrics, pmetric.Metrics) error { return errors.New("503") })})
+		api.Put(harness.Event("a", 3))
+		first.AwaitRecords(t, "a+3")
+		first.Stop()
+		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 5))
+		second.AwaitSum(t, 2)
+	})
+}
+
 // A series ends after an hour without occurrences, but not before its last value is accepted.
 func TestNoSeriesEndsWhileItsValueIsRejected(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {

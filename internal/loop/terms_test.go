@@ -215,6 +215,91 @@ func TestUntilTheProgressCanBeReadNothingIsEmittedAndNothingLost(t *testing.T) {
 	})
 }
 
+func TestAfterALeaderThatCouldNeverNoteTheNextOneStartsForTheFirstTime(t *testing.T) {
+	for startAt, want := range map[string][]string{"end": {"three+1"}, "beginning": {"one+1", "two+1", "three+1"}} {
+		t.Run(startAt, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.RefuseConfigMaps(func(verb string) int {
+					if verb == "get" {
+						return 0
+					}
+					return http.StatusForbidden
+				})
+				a, b := harness.NewReplicas(t, api, nil, "start_at: "+startAt)
+				a.Elect()
+				harness.Settle()
+				api.Put(harness.Event("one", 1))
+				a.AwaitRecords(t, "one+1")
+				assert.True(t, a.Host.Fails())
+				a.Stop()
+				api.Put(harness.Event("two", 1))
+				b.Elect()
+				harness.Settle()
+				api.Put(harness.Event("three", 1))
+				b.AwaitRecords(t, want...)
+			})
+		})
+	}
+}
+
+// After a kill, the next leader repeats what was delivered after the version that it finds.
+func TestTheProgressIsAtMostTwoSecondsAndOneDedupIntervalOld(t *testing.T) {
+	for interval, oldest := range map[string]int{"0s": 2, "10s": 12} {
+		t.Run(interval, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				a := harness.NewReplica(t, api, nil, "{start_at: beginning, dedup_interval: "+interval+"}")
+				a.ElectAndDeliver(t, api, "first")
+				var versions []string // after each second
+				for i := range 60 {
+					api.Put(harness.Event(fmt.Sprint("e", i), 1))
+					time.Sleep(time.Second)
+					if versions = append(versions, api.Version()); i >= oldest {
+						assert.Contains(t, versions[i-oldest:], harness.NotedProgress(api), "after %d s", i)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The versions of the ConfigMap do not say which part of a list was delivered. The counts of the
+// checkpoint do.
+func TestAnOrderlyStopDuringAListRepeatsItWithAnElectorOnly(t *testing.T) {
+	for name, hasElector := range map[string]bool{"with an elector": true, "with storage": false} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				const events = 8000
+				for i := range events {
+					api.Put(harness.Event(fmt.Sprintf("e%04d", i), 1))
+				}
+				on := harness.NewDisk()
+				launch := func() *harness.Process {
+					if !hasElector {
+						return harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+					}
+					p := harness.NewReplica(t, api, nil, fromBeginning)
+					p.Elect()
+					return p
+				}
+				first := launch()
+				first.Logs.OnAttempt(func() { time.Sleep(100 * time.Millisecond) })
+				harness.Eventually(t, func() bool { return len(first.Logs.Names()) > 0 })
+				first.Stop()
+				delivered := len(first.Logs.Names())
+				assert.Less(t, delivered, events, "the list was not complete")
+				want := events
+				if !hasElector {
+					want -= delivered
+				}
+				second := launch()
+				harness.Eventually(t, func() bool { return len(second.Logs.Names()) >= want })
+				harness.Settle()
+				assert.Len(t, second.Logs.Names(), want)
+			})
+		})
+	}
+}
+
 // The new streams cannot list before the term ends.
 func TestALeaderThatWatchesMoreThanTheLastOneKeepsItsProgressUntilItHasListed(t *testing.T) {
 	for name, config := range map[string]struct{ before, after string }{

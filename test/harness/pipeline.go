@@ -41,6 +41,9 @@ func (p *Pipeline) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	if err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	return p.LogsSink.ConsumeLogs(ctx, logs)
 }
 
