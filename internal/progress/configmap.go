@@ -75,7 +75,7 @@ func NewConfigMap(client rest.Interface, namespace, name string, observer Observ
 func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledger.Ledger, superseded func()) *ledger.Ledger {
 	c.cluster, c.superseded = cluster, superseded
 	for failures := 0; ctx.Err() == nil; failures++ {
-		noted, err := c.begin(ctx)
+		noted, isNoted, err := c.begin(ctx)
 		if err == nil {
 			if len(noted) == 0 {
 				c.logger.Info("No progress in the ConfigMap: this is a first start; start_at decides whether existing events are emitted")
@@ -86,6 +86,9 @@ func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledg
 			c.ledger.StartFrom(noted)
 			c.versions = noted
 			c.saver.start()
+			if !isNoted { // Perhaps no event comes.
+				c.saver.signal()
+			}
 			return c.ledger
 		}
 		if ctx.Err() == nil && (failures > 0 || causeOf(err) != "unavailable") { // A single request may fail when an API server restarts.
@@ -98,11 +101,10 @@ func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledg
 
 // begin reads the progress and notes that this term has begun. The error is that of reading: a note
 // that cannot be written is tried again, and the next leader repeats more until then.
-func (c *ConfigMap) begin(ctx context.Context) (ledger.Versions, error) {
+func (c *ConfigMap) begin(ctx context.Context) (noted ledger.Versions, isNoted bool, err error) {
 	for {
-		noted, err := c.read(ctx)
-		if err != nil {
-			return nil, err
+		if noted, err = c.read(ctx); err != nil {
+			return nil, false, err
 		}
 		if known := c.object.Data[clusterData]; known != "" && c.cluster != "" && known != c.cluster {
 			c.logger.Warn("The progress in the ConfigMap is of another cluster; it is not used: start_at decides whether existing events are emitted",
@@ -110,12 +112,12 @@ func (c *ConfigMap) begin(ctx context.Context) (ledger.Versions, error) {
 			noted = nil
 		}
 		if c.object.ResourceVersion == "" {
-			return nil, nil // Without a version, it would say that the next leader starts for the first time.
+			return nil, true, nil // Without a version, it would say that the next leader starts for the first time.
 		}
 		err = c.put(ctx, noted)
 		if !isConflict(err) || ctx.Err() != nil {
 			c.report(ctx, err)
-			return noted, nil //nolint:nilerr // It is tried again.
+			return noted, err == nil, nil
 		}
 	}
 }

@@ -237,6 +237,25 @@ func TestProgressThatCannotBeWrittenDelaysNothing(t *testing.T) {
 	})
 }
 
+// Without this, the status would be an error until the next event.
+func TestABeginningThatCannotBeNotedIsNotedLaterWithoutAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		first := api.lead()
+		first.reach(7)
+		first.end()
+		api.forbid("update")
+		second := api.lead()
+		time.Sleep(time.Minute)
+		assert.ErrorContains(t, second.reports.error(), "verbs: [get, update]")
+		api.onRequest(nil)
+		time.Sleep(5 * time.Second)
+		assert.NoError(t, second.reports.error())
+		assert.Equal(t, ledger.Versions{"": 7}, api.stored())
+		second.end()
+	})
+}
+
 // The next leader notes the progress. Nothing would take an error of this one out of the status again.
 func TestTheEndOfATermThatCannotNoteReportsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

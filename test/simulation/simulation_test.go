@@ -63,6 +63,7 @@ var corpus = []uint64{
 	9040,  // a workload that may not be read is of a kind Pod of another group
 	9635,  // a list of large events, of which some pages are refused
 	10140, // the owners of the first of two records are found late
+	12439, // a leader may not write its progress at first, and then no event comes
 }
 
 // lastLine is written after the results of all tests.
