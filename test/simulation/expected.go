@@ -164,8 +164,11 @@ func (o *observer) asFirst(total int64, ev *corev1.Event) int64 {
 }
 
 // mayMiss reports whether the receiver may not see what is written at a time before it sees what is
-// written later: it was down, or a fault delayed it.
+// written later: it was down, a fault delayed it, or a new leader lists it without its progress.
 func (e *environment) mayMiss(at, next time.Time) bool {
+	if e.plan.Elector && e.emitters() > 1 {
+		return true
+	}
 	seen := at.Add(promptly)
 	end := e.calmFrom(seen, lookBack)
 	return end.After(seen) && next.Before(end)

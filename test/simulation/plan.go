@@ -297,7 +297,7 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		// While the progress cannot be read, a new leader emits nothing. If it was never noted, the next
 		// leader starts for the first time.
 		if chance(r, 2) && f.Verb == "update" {
-			f.From, f.To = 0, forever
+			f.From, f.To = noted, forever
 		}
 	case KindMissing:
 		f.Resource = "rollouts"

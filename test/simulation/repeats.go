@@ -85,7 +85,7 @@ func (a *account) isUnnoted(r *record) bool {
 		settled = settled.Add(a.env.plan.Dedup)
 	}
 	fails := func(f *Fault) bool {
-		return f.Kind.isOfPipelines() || f.reachesProgress() || f.mayLoseCheckpoints() || f.is(LeaseForbidden)
+		return f.Kind.isOfPipelines() || f.reachesProgress() || f.mayLoseCheckpoints() || f.is(LeaseForbidden, ListNeverEnds)
 	}
 	if orderly && !a.env.disturbed(ended.Add(-lookBack), ended.Add(promptly), fails) {
 		return false

@@ -64,6 +64,8 @@ var corpus = []uint64{
 	9635,  // a list of large events, of which some pages are refused
 	10140, // the owners of the first of two records are found late
 	12439, // a leader may not write its progress at first, and then no event comes
+	18409, // a new leader lists an old event whose first occurrence is older than itself
+	18776, // a leader ends in an orderly way during a list that does not end
 }
 
 // lastLine is written after the results of all tests.
