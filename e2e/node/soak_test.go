@@ -75,12 +75,12 @@ func TestSoak(t *testing.T) {
 // usesShortTokens mounts a token that expires soon, where kubelet otherwise mounts the usual one.
 func (r *release) usesShortTokens() {
 	const directory = "/var/run/secrets/kubernetes.io/serviceaccount"
-	r.values["volumes"] = []any{values{"name": "account", "projected": values{"sources": []any{
+	r.values["extraVolumes"] = []any{values{"name": "account", "projected": values{"sources": []any{
 		values{"serviceAccountToken": values{"path": "token", "expirationSeconds": tokenSeconds}},
 		values{"configMap": values{"name": "kube-root-ca.crt", "items": []any{values{"key": "ca.crt", "path": "ca.crt"}}}},
 		values{"downwardAPI": values{"items": []any{values{"path": "namespace", "fieldRef": values{"fieldPath": "metadata.namespace"}}}}},
 	}}}}
-	r.values["volumeMounts"] = []any{values{"name": "account", "mountPath": directory, "readOnly": true}}
+	r.values["extraVolumeMounts"] = []any{values{"name": "account", "mountPath": directory, "readOnly": true}}
 }
 
 // profiles adds the extension that knows how many goroutines there are.

@@ -38,7 +38,7 @@ var corpus = []uint64{
 	9613,       // another cluster at the address
 	2756,       // a new leader does not learn the newest version
 	7020, 8517, // a delivery that began in a term is accepted after another process has the lease
-	8819,                       // a standby has several counts of an event, and etcd is restored to one between them
+	8819,                       // an event has several counts, and etcd is restored to one between them
 	2183,                       // a later term repeats a request of which a part was accepted
 	8266,                       // a record that is made after etcd was restored, of the lost history
 	9160,                       // a new leader delivered what it listed in the same millisecond
