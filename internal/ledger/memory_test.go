@@ -26,6 +26,28 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
+// BenchmarkStored reports how many bytes of the checkpoint an event takes.
+func BenchmarkStored(b *testing.B) {
+	const events = 100_000
+	l := New(Config{Coverage: Coverage{Namespaces: []string{""}}})
+	l.BeginList("")
+	for i := range events {
+		l.List("", &corev1.Event{ObjectMeta: metav1.ObjectMeta{
+			Namespace: fmt.Sprint("team-", i%10), Name: fmt.Sprintf("app-6f5c9d7b4-xk2lp.%016x", i),
+			UID: types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), ResourceVersion: strconv.Itoa(i + 1),
+		}, Count: 3})
+	}
+	l.EndList("", time.Unix(1_700_000_000, 0))
+	stored := 0
+	for b.Loop() {
+		stored = 0
+		for key, value := range l.All() {
+			stored += len(key) + len(value)
+		}
+	}
+	b.ReportMetric(float64(stored)/events, "B/event")
+}
+
 // filled is a ledger after a listing that was saved.
 func filled(events int) *counts {
 	l := countsOf()
