@@ -69,12 +69,12 @@ func (c *cluster) write(t *testing.T, section, introduction string) {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n\n", introduction)
-	text.WriteString("| Fault | `mode` | Occurred | Delivered | Lost | Records repeated | Not recognisable | Metric |\n" +
-		"|---|---|--:|--:|--:|--:|--:|--:|\n")
+	text.WriteString("| Fault | `mode` | Occurred | Delivered | Lost | Records repeated | Not recognisable |\n" +
+		"|---|---|--:|--:|--:|--:|--:|\n")
 	slices.SortStableFunc(c.report.rows, func(a, b row) int { return -strings.Compare(a.release.mode(), b.release.mode()) })
 	for _, r := range c.report.rows {
-		fmt.Fprintf(&text, "| %s | `%s` | %d | %d | %d | %d | %d | %d |\n", r.fault, r.release.mode(),
-			r.Made, r.Delivered, r.Lost, r.Repeated, r.Surplus, r.metric)
+		fmt.Fprintf(&text, "| %s | `%s` | %d | %d | %d | %d | %d |\n", r.fault, r.release.mode(),
+			r.Made, r.Delivered, r.Lost, r.Repeated, r.Surplus)
 	}
 	harness.ReplaceSection(t, path, section, func(string) string { return text.String() })
 }
