@@ -78,6 +78,9 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 	if t.env.plan.QPS > 0 && t.env.plan.CacheSize < 100 {
 		return true // Each event may have to be resolved from scratch, and the rate may not permit this.
 	}
+	if died := r.process.died; !died.IsZero() && !r.at.Before(died) {
+		return true // The process was killed while it waited for the owners.
+	}
 	if t.env.exceedsRate(r.at) {
 		return true
 	}

@@ -66,6 +66,7 @@ var corpus = []uint64{
 	12439, // a leader may not write its progress at first, and then no event comes
 	18409, // a new leader lists an old event whose first occurrence is older than itself
 	18776, // a leader ends in an orderly way during a list that does not end
+	23423, // a process is killed while it waits for owners, and the record leaves it
 }
 
 // lastLine is written after the results of all tests.
