@@ -117,7 +117,7 @@ func (c *ConfigMap) begin(ctx context.Context) (noted ledger.Versions, isNoted b
 		err = c.put(ctx, noted)
 		if !isConflict(err) || ctx.Err() != nil {
 			c.report(ctx, err)
-			return noted, err == nil, nil
+			return noted, err == nil, nil //nolint:nilerr // It is tried again.
 		}
 	}
 }

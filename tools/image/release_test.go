@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/zip"
 )
 
 // These tests run the targets of a release that take seconds, in a repository with one commit.
@@ -48,6 +49,17 @@ func dateVersion(t *testing.T, directory string) {
 	text = title.ReplaceAllString(text, "## ["+version(t)+"] - 2026-01-02")
 	require.NoError(t, os.WriteFile(filepath.Join(directory, "CHANGELOG.md"), []byte(text), 0o600))
 	git(t, directory, "commit", "--quiet", "--all", "--allow-empty", "--message=release")
+}
+
+// A module with a file name such as "a: b.txt" cannot be downloaded by anybody.
+func TestTheModulesCanBePublished(t *testing.T) {
+	t.Parallel()
+	sources := commitSources(t)
+	for _, directory := range append(nestedModules(t, sources), ".") {
+		checked, err := zip.CheckDir(filepath.Join(sources, directory))
+		require.NoError(t, err, directory)
+		require.NoError(t, checked.Err(), directory)
+	}
 }
 
 func TestAReleaseNeedsItsTagAndItsDate(t *testing.T) {
