@@ -73,7 +73,7 @@ func TestWrongValues(t *testing.T) {
 		"nodes for the Roles of namespaces":     {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={x,}", "rbac.extraRules[0].resources={pods,nodes}"}, []string{"rbac.extraRules has nodes", "remove namespaces"}},
 		"operators of the cluster for Roles":    {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={config.openshift.io}", "rbac.extraRules[0].resources={clusteroperators}"}, []string{"rbac.extraRules has clusteroperators"}},
 		"the metric twice":                      {[]string{endpoint, "prometheus.enabled=true"}, []string{"counts each occurrence twice", "set otlp.signals={logs}"}},
-		"a preset without its Secret":           {[]string{"backend.preset=honeycomb"}, []string{"backend.preset=honeycomb needs credentials", "set backend.secret", "the keys api-key"}},
+		"a preset without its Secret":           {[]string{"backend.preset=honeycomb"}, []string{"backend.preset=honeycomb needs credentials", "set backend.secret", "the keys: api-key"}},
 		"a preset without an endpoint":          {[]string{"backend.preset=loki"}, []string{"backend.preset=loki needs an endpoint", "or set otlp.endpoint"}},
 		"a Secret without a preset":             {[]string{endpoint, "backend.secret=s"}, []string{"set backend.preset"}},
 		"a preset with gRPC":                    {[]string{"backend.preset=elastic", "backend.secret=s", "otlp.protocol=grpc"}, []string{"backend.preset=elastic uses OTLP over HTTP"}},
