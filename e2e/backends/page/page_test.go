@@ -95,6 +95,7 @@ func failImage(t *testing.T) {
 		event(&pod, "Normal", "Pulling", `Pulling image "example.com/checkout:1.0"`)
 		event(&pod, "Normal", "Pulled", `Successfully pulled image "example.com/checkout:1.0" in 2s (2s including waiting). Image size: 1000 bytes.`)
 	}
+	time.Sleep(time.Second) // The events of controllers have whole seconds: two rollouts of the same second have no order.
 	// No pod is available for 500 s, so the new pod replaces none.
 	patch := `{"spec":{"minReadySeconds":500,"template":{"spec":{"containers":[{"name":"app","image":"example.com/checkout:1.1-typo"}]}}}}`
 	_, err := kube.AppsV1().Deployments("shop").Patch(t.Context(), "checkout", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
