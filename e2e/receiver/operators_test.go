@@ -19,9 +19,10 @@ import (
 // chart is what the chart renders by default.
 const chart = "deploy/manifests/default.yaml"
 
-// withoutOwnEvents leaves out what a slow API server writes about its own Service, see
-// pkg/registry/core/service/ipallocator/controller/repairip.go of Kubernetes.
-const withoutOwnEvents = "exclude_reasons: [ClusterIP*, IPAddress*, PortNotAllocated]"
+// withoutOwnEvents leaves out what a slow API server writes about its own Service and ServiceCIDR, such as
+// KubernetesDefaultServiceCIDRInconsistent, see pkg/registry/core/service/ipallocator/controller/repairip.go and
+// pkg/controlplane/controller/defaultservicecidr of Kubernetes.
+const withoutOwnEvents = "exclude_kinds: [Service, ServiceCIDR, IPAddress]"
 
 // TestOperators creates the objects and events of popular operators, which are in testdata/operators.
 // It checks the workloads of records and series, with the permissions that the chart gives by default
