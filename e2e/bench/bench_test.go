@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +31,7 @@ func TestScenariosWork(t *testing.T) {
 	}
 	// On a machine that is busy with other tests, an owner may take longer than the default.
 	b.ours.receiver = "{auth_type: kubeConfig, owners: {lookup_timeout: 1m}}"
+	b.ours.quiet = 2 * time.Minute // A batch may wait for its owners for a minute.
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -124,7 +124,7 @@ func (r *rig) handOver(ctx context.Context, next *collector) (values, error) {
 
 // account waits for all records and counts them.
 func (r *rig) account(ctx context.Context, observations int, v values) error {
-	if err := r.sink.wait(ctx, observations, 30*time.Second); err != nil {
+	if err := r.await(ctx, observations, 30*time.Second); err != nil {
 		return err
 	}
 	if err := wait(ctx, time.Second); err != nil { // for repeated records that are late

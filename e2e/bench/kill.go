@@ -50,7 +50,7 @@ func (b *benchmark) killOnce(ctx context.Context, c runner) (values, error) {
 					break
 				}
 			}
-			if err := errors.Join(<-written, err, r.sink.wait(ctx, b.killed.observations, 10*time.Second)); err != nil {
+			if err := errors.Join(<-written, err, r.await(ctx, b.killed.observations, 10*time.Second)); err != nil {
 				return nil, err
 			}
 			return r.sink.summary().values(), nil

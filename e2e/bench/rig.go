@@ -91,12 +91,17 @@ func (r *rig) settle(ctx context.Context) error {
 	return nil
 }
 
+// await waits for n records, until no record has come for so long, or for as long as the runner demands.
+func (r *rig) await(ctx context.Context, n int, quiet time.Duration) error {
+	return r.sink.wait(ctx, n, max(quiet, r.col.quiet))
+}
+
 // warmUp makes the owners of some pods known: each has an event.
 func (r *rig) warmUp(ctx context.Context, pods int) error {
 	if _, err := r.write(ctx, steady(size{pods: pods, observations: pods, perSecond: 1000})); err != nil {
 		return err
 	}
-	if err := r.sink.wait(ctx, pods, 5*time.Second); err != nil {
+	if err := r.await(ctx, pods, 5*time.Second); err != nil {
 		return err
 	}
 	r.sink.reset()
@@ -114,7 +119,7 @@ func (r *rig) measure(ctx context.Context, changes []change, tail time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.sink.wait(ctx, len(changes), 10*time.Second); err != nil {
+	if err := r.await(ctx, len(changes), 10*time.Second); err != nil {
 		return nil, err
 	}
 	if err := wait(ctx, tail); err != nil {

@@ -91,6 +91,8 @@ type runner struct {
 	receiver string   // YAML: the receiver's settings, in braces
 	over     []string // YAML over the rest of the configuration, as the Collector's --config yaml: takes it
 	env      []string // in addition to that of the benchmark
+	// quiet is the shortest silence after which the benchmark takes records that have not come for lost.
+	quiet time.Duration
 }
 
 // kubeEventsReceiver is the type of the receiver that the benchmarks measure.

@@ -93,7 +93,7 @@ func (c *cluster) startAtEnd(ctx context.Context, runner runner) (values, error)
 // catchUp measures a Collector that emits all events that exist.
 func (c *cluster) catchUp(ctx context.Context, runner runner, events int) (values, error) {
 	return c.onRig(runner, func(r *rig) (values, error) {
-		err := r.sink.wait(ctx, events, 30*time.Second)
+		err := r.await(ctx, events, 30*time.Second)
 		delivered, _ := r.sink.observations()
 		used, errUsage := r.col.usage()
 		return values{

@@ -38,6 +38,9 @@ type setting = string
 const (
 	withStorage   setting = "receivers::kube_events::storage: file_storage"
 	withElections setting = "receivers::kube_events::k8s_leader_elector: k8s_leader_elector"
+	// givesUpSoon is for a sink that does not answer. One that is only slow, because the machine is busy,
+	// must not get the same request again.
+	givesUpSoon setting = "exporters::otlp_http::timeout: 3s"
 )
 
 // newCollector describes a replica that delivers to the sink under its name. Nothing is queued
@@ -47,7 +50,7 @@ func newCollector(t *testing.T, name, kubeconfig string, s *sink, settings ...se
 	c := &collector{name: name, kubeconfig: kubeconfig, directory: t.TempDir()}
 	c.config = []string{fmt.Sprintf(`
 receivers: {kube_events: {auth_type: kubeConfig, collection_interval: 1s, retry_on_failure: {initial_interval: 200ms, max_interval: 2s}}}
-exporters: {otlp_http: {endpoint: %q, headers: {%s: %q}, compression: none, timeout: 3s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
+exporters: {otlp_http: {endpoint: %q, headers: {%s: %q}, compression: none, timeout: 30s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
 service:
   pipelines: {logs: {receivers: [kube_events], exporters: [otlp_http]}, metrics: {receivers: [kube_events], exporters: [otlp_http]}}
   telemetry: {logs: {level: info, encoding: console, disable_stacktrace: true}, metrics: {level: none}}

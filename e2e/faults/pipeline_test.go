@@ -23,7 +23,7 @@ import (
 // all; then it accepts everything and does not answer.
 func pipelineFails(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
-	f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+	f.watchedBy(t, f.cluster.Kubeconfig(), withStorage, givesUpSoon)
 	f.begin(t)
 	f.delivers(t, 50)
 	for _, trouble := range []struct {

@@ -4,11 +4,13 @@ package receiver
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/receiver"
@@ -23,23 +25,28 @@ import (
 func TestCollectorsConsumeContract(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	factory := kubeevents.NewFactory()
+	factory, g := kubeevents.NewFactory(), &generator{t: t, ns: ns}
 	identifying := receiver.NewFactory(factory.Type(), factory.CreateDefaultConfig, receiver.WithLogs(
 		func(ctx context.Context, settings receiver.Settings, config component.Config, next consumer.Logs) (receiver.Logs, error) {
-			return factory.CreateLogs(ctx, settings, config, identifyingLogs{next})
+			return factory.CreateLogs(ctx, settings, config, identifyingLogs{next, g})
 		}, component.StabilityLevelAlpha))
 	receivertest.CheckConsumeContract(receivertest.CheckConsumeContractParams{
 		T: t, Factory: identifying, Signal: pipeline.SignalLogs,
 		Config:        kube.parse(t, in(ns), "retry_on_failure: {initial_interval: 5ms, max_interval: 50ms}"),
-		Generator:     &generator{t: t, ns: ns},
-		GenerateCount: 100,
+		Generator:     g,
+		GenerateCount: generated,
 	})
 }
+
+// generated is how many events each scenario has.
+const generated = 100
 
 // generator makes events whose reasons are the ids that the test looks for.
 type generator struct {
 	t  *testing.T
 	ns string
+
+	made, settled atomic.Int64 // events, and records that the test has accepted or that it wants to be dropped
 }
 
 var _ receivertest.Generator = (*generator)(nil)
@@ -54,19 +61,31 @@ func (g *generator) Stop() {
 func (g *generator) Generate() []receivertest.UniqueIDAttrVal {
 	id := unique("id")
 	kube.makeEvent(g.t, g.ns, eventOf(id, "pod"))
+	if made := g.made.Add(1); made%generated == 0 {
+		// After the last one, the Collector's test waits for no more than 5 s.
+		eventually(g.t, func() bool { return g.settled.Load() >= made }, "%d records", made)
+	}
 	return []receivertest.UniqueIDAttrVal{receivertest.UniqueIDAttrVal(id)}
 }
 
 // identifyingLogs gives records the id under the name that the test looks for.
-type identifyingLogs struct{ next consumer.Logs }
+type identifyingLogs struct {
+	next consumer.Logs
+	g    *generator
+}
 
 func (identifyingLogs) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
 
 func (l identifyingLogs) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	for _, r := range recordsOf(logs) {
+	records := recordsOf(logs)
+	for _, r := range records {
 		r.Log.Attributes().PutStr(receivertest.UniqueIDAttrName, r.text("k8s.event.reason"))
 	}
-	return l.next.ConsumeLogs(ctx, logs)
+	err := l.next.ConsumeLogs(ctx, logs)
+	if err == nil || consumererror.IsPermanent(err) {
+		l.g.settled.Add(int64(len(records)))
+	}
+	return err
 }

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	leaseDuration = 3 * time.Second
-	renewDeadline = 2 * time.Second
+	leaseDuration = 6 * time.Second
+	renewDeadline = 5 * time.Second // A term must not end because the API server is slow for a moment.
 )
 
 type extensions map[component.ID]component.Component

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
@@ -36,6 +38,9 @@ type server struct {
 	// remove deletes events at one version, and compact forgets what was before a version.
 	remove  func(namespace string, names []string) (version int64)
 	compact func(version int64)
+	// begun returns what reports whether the store has begun a watch that was opened in between. Until
+	// then, a compaction can still make its version too old.
+	begun func() func() bool
 
 	versions  []int64           // of the script's writes
 	current   map[string]string // the version of each object, by its path
@@ -89,6 +94,7 @@ func simulated(t testing.TB, options apiserver.Options) *server {
 			return model.Version()
 		},
 		compact: func(int64) { model.Compact() },
+		begun:   func() func() bool { return func() bool { return true } },
 	}
 }
 
@@ -102,7 +108,7 @@ func realServer(t testing.TB, cp *controlplane.ControlPlane) *server {
 	first, end := encode("/registry/events/default/"), encode("/registry/events/default0")
 	etcd.post("/v3/kv/deleterange", object{"key": first, "range_end": end})
 	return &server{t: t, name: "the real server", url: config.Host, client: client,
-		remove: etcd.remove, compact: etcd.compact}
+		remove: etcd.remove, compact: etcd.compact, begun: etcd.begun}
 }
 
 // etcd is that of the real server. Events are deleted there, because the API server cannot delete
@@ -141,6 +147,22 @@ func encode(key string) string { return base64.StdEncoding.EncodeToString([]byte
 
 func (e etcd) compact(version int64) {
 	e.post("/v3/kv/compaction", map[string]any{"revision": version, "physical": true})
+}
+
+// begun: etcd counts its watches, and among them those that it has not brought to the present yet.
+func (e etcd) begun() func() bool {
+	before, _ := e.watches()
+	return func() bool {
+		now, behind := e.watches()
+		return now > before && behind == 0
+	}
+}
+
+func (e etcd) watches() (all, behind float64) {
+	metrics, err := promtext.Get(e.t.Context(), e.url+"/metrics")
+	require.NoError(e.t, err)
+	const name = "etcd_debugging_mvcc_%swatcher_total"
+	return metrics.Sum(fmt.Sprintf(name, "")), metrics.Sum(fmt.Sprintf(name, "slow_"))
 }
 
 // call is one request, the same for both servers but for the versions in it.
@@ -227,6 +249,7 @@ func (m message) isPlainBookmark() bool {
 
 // watch opens a watch and reads it until the context ends. It returns nil if the server refuses it.
 func (s *server) watch(ctx context.Context, c call) (head object, w *watching) {
+	begun := s.begun()
 	response := s.send(ctx, c)
 	contentType := response.Header.Get("Content-Type")
 	head = object{"status": response.StatusCode, "type": contentType}
@@ -238,8 +261,17 @@ func (s *server) watch(ctx context.Context, c call) (head object, w *watching) {
 	}
 	w = &watching{newest: time.Now()}
 	go w.read(response.Body)
-	w.settle()
+	if strings.HasSuffix(c.path, "/"+events.resource) { // Other kinds have a watch cache.
+		// It may be in vain: a watch that ended before can leave etcd only now.
+		harness.Poll(longest, func() bool { return w.hasEnded() || begun() })
+	}
 	return head, w
+}
+
+func (w *watching) hasEnded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
 }
 
 func (w *watching) read(body io.ReadCloser) {
@@ -258,7 +290,7 @@ func (w *watching) read(body io.ReadCloser) {
 	}
 }
 
-// settle waits until no more messages come.
+// settle waits until no message has come for a moment.
 func (w *watching) settle() {
 	for {
 		w.mu.Lock()
@@ -272,10 +304,10 @@ func (w *watching) settle() {
 }
 
 const (
-	// quietTime is longer than etcd takes to look at a watch from an old version. Until then, a
-	// compaction can still make the version too old.
 	quietTime = 130 * time.Millisecond
 	startTime = 2 * time.Second
+	// longest is how long a test waits for what comes by itself. On a busy machine, it takes seconds.
+	longest = 10 * time.Second
 )
 
 // seen returns the messages of the watches in a form that can be compared.

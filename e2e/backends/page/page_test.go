@@ -8,6 +8,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -47,11 +48,16 @@ func perform(t *testing.T) {
 	})
 }
 
-// serve runs the Collector of make run with the page at an address.
+// serve runs the Collector of make run, and waits until it serves the page at an address.
 func serve(t *testing.T, address string) *harness.Collector {
 	t.Helper()
-	return harness.Run(t, harness.Otelcol(t), harness.InRepository("distribution", "config.yaml"),
+	collector := harness.Run(t, harness.Otelcol(t), harness.InRepository("distribution", "config.yaml"),
 		"KUBECONFIG="+kube.Kubeconfig(), "PAGE_ENDPOINT="+address, "PROMETHEUS_ENDPOINT=127.0.0.1:0")
+	harness.Eventually(t, func() bool {
+		connection, err := net.Dial("tcp", address)
+		return err == nil && connection.Close() == nil
+	}, "the page at %s", address)
+	return collector
 }
 
 func TestTheDemoInABrowser(t *testing.T) {
