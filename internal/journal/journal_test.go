@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,16 +24,26 @@ type memory struct {
 	values map[string][]byte
 	writes int // that are left; negative: any number
 
-	unanswered string // the key of which writes arrive, but fail; empty: none
+	isBrief      bool   // only one write fails
+	isUnreadable bool   // all reads fail
+	unanswered   string // the key of which writes arrive, but fail; empty: none
 }
 
-func (m *memory) Get(_ context.Context, key string) ([]byte, error) { return m.values[key], nil }
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	if m.isUnreadable {
+		return nil, errCrash
+	}
+	return m.values[key], nil
+}
 
 func (m *memory) write() error {
-	if m.writes == 0 {
+	left := m.writes
+	if left != 0 || m.isBrief {
+		m.writes--
+	}
+	if left == 0 {
 		return errCrash
 	}
-	m.writes--
 	return nil
 }
 
@@ -127,6 +138,80 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// surplus is a chunk that the next snapshot does not have.
+const surplus = "-"
+
+// TestAWriteThatFails: whichever write fails, those after it succeed, and all that was acknowledged can be read.
+func TestAWriteThatFails(t *testing.T) {
+	t.Parallel()
+	for writes := range 16 {
+		t.Run(fmt.Sprint(writes), func(t *testing.T) {
+			t.Parallel()
+			m := &memory{values: map[string][]byte{}, writes: writes, isBrief: true}
+			j, _ := open(t, m)
+			acknowledged := ""
+			isKept := func() {
+				t.Helper()
+				_, stored := open(t, &memory{values: maps.Clone(m.values), writes: -1})
+				assert.Equal(t, acknowledged, strings.ReplaceAll(strings.Join(stored, ""), surplus, ""))
+			}
+			for _, entry := range []string{"a", "b", "c", "d", "e"} {
+				if j.Append(t.Context(), []byte(entry)) == nil {
+					acknowledged += entry
+				}
+				isKept()
+				if entry == "b" || entry == "d" {
+					_ = j.Snapshot(t.Context(), [][]byte{[]byte(acknowledged), []byte(surplus), []byte(surplus)})
+					isKept()
+					_ = j.Snapshot(t.Context(), [][]byte{[]byte(acknowledged)})
+					isKept()
+				}
+			}
+		})
+	}
+}
+
+// TestAStorageThatCannotBeRead: nothing is taken for empty.
+func TestAStorageThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, life(t.Context(), j))
+	before := maps.Clone(m.values)
+	m.isUnreadable = true
+	_, err := journal.Open(t.Context(), m, func([]byte) error { return nil })
+	require.ErrorIs(t, err, errCrash)
+	_, _, err = journal.SetAside(t.Context(), m)
+	require.ErrorIs(t, err, errCrash)
+	require.ErrorIs(t, j.Snapshot(t.Context(), [][]byte{[]byte("a")}), errCrash)
+	assert.Equal(t, before, m.values)
+}
+
+// TestASnapshotIsWanted when the entries take more than the snapshot, and more than 4 MiB, also after a restart.
+func TestASnapshotIsWanted(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	megabytes := func(n int) []byte { return make([]byte, n<<20) }
+	check := func(wanted bool, when string) {
+		t.Helper()
+		assert.Equal(t, wanted, j.WantsSnapshot(), when)
+		again, _ := open(t, m)
+		assert.Equal(t, wanted, again.WantsSnapshot(), "%s, after a restart", when)
+	}
+	check(false, "nothing is stored")
+	require.NoError(t, errors.Join(j.Append(t.Context(), megabytes(3)), j.Append(t.Context(), megabytes(1))))
+	check(false, "4 MiB of entries")
+	require.NoError(t, j.Append(t.Context(), []byte("a")))
+	check(true, "more than 4 MiB of entries")
+	require.NoError(t, j.Snapshot(t.Context(), [][]byte{megabytes(3), megabytes(3)}))
+	check(false, "a snapshot of 6 MiB")
+	require.NoError(t, j.Append(t.Context(), megabytes(6)))
+	check(false, "as much in entries")
+	require.NoError(t, j.Append(t.Context(), []byte("a")))
+	check(true, "more in entries")
+}
+
 // TestHeadWithoutAnAnswer: a snapshot whose head arrived, although its write failed, does not hide the
 // entries that come after it.
 func TestHeadWithoutAnAnswer(t *testing.T) {
@@ -195,13 +280,16 @@ func TestARemovalThatFails(t *testing.T) {
 	t.Parallel()
 	m := &memory{values: map[string][]byte{}, writes: -1}
 	j, _ := open(t, m)
-	require.NoError(t, j.Append(t.Context(), []byte("a")))
-	m.writes = 2 // the chunk and the head
-	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("a")}))
+	require.NoError(t, errors.Join(j.Append(t.Context(), []byte("a")), j.Append(t.Context(), []byte("b"))))
+	m.writes = 3 // the chunk, the head, and one of two removals
+	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("ab")}))
 	j, stored := open(t, m)
-	assert.Equal(t, []string{"a"}, stored)
+	assert.Equal(t, []string{"ab"}, stored)
 	m.writes = -1
-	require.NoError(t, j.Append(t.Context(), []byte("b")))
-	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("a"), []byte("b")}))
+	restarted := &memory{values: maps.Clone(m.values), writes: -1}
+	open(t, restarted)
+	assert.Len(t, restarted.values, 2, "a restart deletes the rest, too")
+	require.NoError(t, j.Append(t.Context(), []byte("c")))
+	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("ab"), []byte("c")}))
 	assert.Len(t, m.values, 3, "the head and two chunks")
 }
