@@ -35,6 +35,8 @@ func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, path)
 		golden(t, file+".json", body)
 	}
+	_, inLowerCase := fetch(t, b, "/api/events?type=warning&limit=1")
+	golden(t, "events.json", inLowerCase)
 }
 
 func TestABadParameterIsNamed(t *testing.T) {

@@ -37,14 +37,14 @@ type Config struct {
 // ignores them.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	type server confighttp.ServerConfig // without the method that ignores keys
-	strict := struct {
+	type keys struct { // The error names this type.
 		Server server `mapstructure:",squash"`
 
 		AllowedHosts  []string      `mapstructure:"allowed_hosts"`
 		MCP           bool          `mapstructure:"mcp"`
 		LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
-	}{}
-	if err := conf.Unmarshal(&strict); err != nil {
+	}
+	if err := conf.Unmarshal(&keys{}); err != nil {
 		return err
 	}
 	return conf.Unmarshal(c)

@@ -44,7 +44,9 @@ func TestTheExamplesOnThePages(t *testing.T) {
 	page := yamlBlock.FindAllStringSubmatch(harness.Read(t, "docs", "page.md"), -1)
 	published := renderValues(t, page[len(page)-1][1])
 	published.validate(t)
-	assert.Equal(t, ":8090", published.config(t)["exporters"].(map[string]any)["event_page"].(map[string]any)["endpoint"])
+	exporter := published.config(t)["exporters"].(map[string]any)["event_page"].(map[string]any)
+	assert.Equal(t, ":8090", exporter["endpoint"])
+	assert.Contains(t, exporter, "response_headers", "a browser asks for the password")
 	assert.Equal(t, "kube-events-page", only[corev1.Service](t, published, "Service").Name)
 
 	changed := alertsOf(t, renderValues(t, blocks[1][1]))

@@ -198,7 +198,7 @@ func (c *ConfigMap) read(ctx context.Context) (ledger.Versions, error) {
 	noted, err := decode(object.Data)
 	if err != nil {
 		// It is never overwritten.
-		return nil, &failure{"unreadable", fmt.Errorf("cannot read the progress in ConfigMap %q in namespace %q: %w; delete the ConfigMap, the leader will create it again",
+		return nil, &failure{"unreadable", fmt.Errorf("cannot read the progress in ConfigMap %q in namespace %q: %w; delete the ConfigMap: the leader then makes a first start, and start_at decides whether existing events are emitted",
 			c.name, c.namespace, err)}
 	}
 	if c.object = object; object.Data == nil {

@@ -130,6 +130,8 @@ exporters:
     endpoint: ":8090"
     allowed_hosts: {{ toJson . }}
     auth: {authenticator: basicauth/page}
+    # Without this header, a browser does not ask for the password.
+    response_headers: {WWW-Authenticate: Basic realm="events"}
     {{- else }}
     # Everybody who can connect sees all events. `kubectl port-forward` reaches the loopback interface,
     # other pods do not.

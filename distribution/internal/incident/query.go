@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
@@ -54,7 +55,7 @@ func (q Query) admitsKey(k Key, id func() string) bool {
 }
 
 func (q Query) admits(f *Fact) bool {
-	return (q.Reason == "" || q.Reason == f.Reason) && (q.Type == "" || q.Type == f.Type) && (q.Manifest == "" || q.Manifest == f.Manifest)
+	return (q.Reason == "" || q.Reason == f.Reason) && (q.Type == "" || strings.EqualFold(q.Type, f.Type)) && (q.Manifest == "" || q.Manifest == f.Manifest)
 }
 
 // between returns how often the Event occurred in a time.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -53,11 +54,17 @@ func serve(t *testing.T, address string) *harness.Collector {
 	t.Helper()
 	collector := harness.Run(t, harness.Otelcol(t), harness.InRepository("distribution", "config.yaml"),
 		"KUBECONFIG="+kube.Kubeconfig(), "PAGE_ENDPOINT="+address, "PROMETHEUS_ENDPOINT=127.0.0.1:0")
+	awaitPage(t, address)
+	return collector
+}
+
+// awaitPage waits until somebody listens at the address.
+func awaitPage(t *testing.T, address string) {
+	t.Helper()
 	harness.Eventually(t, func() bool {
 		connection, err := net.Dial("tcp", address)
 		return err == nil && connection.Close() == nil
 	}, "the page at %s", address)
-	return collector
 }
 
 func TestTheDemoInABrowser(t *testing.T) {
@@ -87,6 +94,30 @@ func TestTheDemoInABrowser(t *testing.T) {
 	b.await(t, `document.getElementById("state").className === "lost"`)
 	serve(t, addresses[0])
 	b.awaitLive(t)
+}
+
+// TestAPasswordInABrowser: a browser sends a password only if the answer without one asks for it.
+func TestAPasswordInABrowser(t *testing.T) {
+	addresses, err := process.FreeAddresses(1)
+	require.NoError(t, err)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(`
+receivers: {kube_events: {auth_type: kubeConfig}}
+exporters:
+  event_page:
+    endpoint: `+addresses[0]+`
+    auth: {authenticator: basicauth}
+    response_headers: {WWW-Authenticate: Basic realm="events"}
+extensions:
+  basicauth: {htpasswd: {inline: "alice:secret"}}
+service:
+  extensions: [basicauth]
+  pipelines: {logs: {receivers: [kube_events], exporters: [event_page]}}
+`), 0o600))
+	harness.Run(t, harness.Otelcol(t), config, "KUBECONFIG="+kube.Kubeconfig())
+	awaitPage(t, addresses[0])
+	b := browse(t, "http://alice:secret@"+addresses[0])
+	b.open(t, "http://"+addresses[0])
 }
 
 // failImage rolls out an image that does not exist. The nodes are simulated, so the test writes the kubelet's Events.
