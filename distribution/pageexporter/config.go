@@ -37,7 +37,7 @@ type Config struct {
 // ignores them.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	type server confighttp.ServerConfig // without the method that ignores keys
-	type keys struct { // The error names this type.
+	type keys struct {                  // The error names this type.
 		Server server `mapstructure:",squash"`
 
 		AllowedHosts  []string      `mapstructure:"allowed_hosts"`
