@@ -33,11 +33,11 @@ type Config struct {
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 }
 
-// Unmarshal rejects keys that the exporter does not have. ServerConfig, which has most of the keys,
+// Unmarshal rejects keys that the exporter does not have; the error names the type keys. ServerConfig, which has most of them,
 // ignores them.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	type server confighttp.ServerConfig // without the method that ignores keys
-	type keys struct {                  // The error names this type.
+	type keys struct {
 		Server server `mapstructure:",squash"`
 
 		AllowedHosts  []string      `mapstructure:"allowed_hosts"`
