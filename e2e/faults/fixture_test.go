@@ -34,6 +34,7 @@ type fixture struct {
 	regroups       bool
 	restored       bool // with an elector, records around a restore of etcd may be missing or repeated
 	leadersOverlap bool // two replicas may have led at the same time: both count
+	isQueued       bool // the exporter has a queue, which may deliver points in another order
 	memoryIsLost   bool // what the receiver remembered is lost, so that it emits again what it had emitted
 	remark         string
 	probes         int
@@ -158,7 +159,9 @@ func (f *fixture) conclude(t *testing.T) row {
 	} else {
 		assert.LessOrEqual(t, r.metric, occurrencesIn(recordsIn(f.namespace, f.sink.allRecords())), "the metric's total")
 	}
-	assertSteady(t, points)
+	if !f.isQueued {
+		assertSteady(t, points)
+	}
 	return r
 }
 

@@ -94,6 +94,7 @@ func killedWhileRefused(settings ...setting) func(*testing.T) row {
 func killWhileRefused(t *testing.T, settings []setting) row {
 	t.Helper()
 	f := newFixture(t, sharedCluster(t))
+	f.isQueued = slices.Contains(settings, withQueue)
 	c := f.watchedBy(t, f.cluster.Kubeconfig(), append(settings, withStorage)...)
 	f.begin(t)
 	f.delivers(t, 50)
