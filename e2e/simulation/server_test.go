@@ -262,7 +262,7 @@ func (s *server) watch(ctx context.Context, c call) (head object, w *watching) {
 	w = &watching{newest: time.Now()}
 	go w.read(response.Body)
 	if strings.HasSuffix(c.path, "/"+events.resource) { // Other kinds have a watch cache.
-		// It may be in vain: a watch that ended before can leave etcd only now.
+		// If a watch that ended before leaves etcd only now, the count does not rise, and this waits for the longest time.
 		harness.Poll(longest, func() bool { return w.hasEnded() || begun() })
 	}
 	return head, w
