@@ -140,18 +140,10 @@ func (l *counts) observe(s *stream, namespace string, now seen) int64 {
 	return now.since(from != nil, known)
 }
 
-// touch notes that a list has an event, which is not accounted for yet.
-func (l *counts) touch(s *stream, k identity) {
-	if known, ok := s.events[k]; ok && !known.isGone() {
-		known.pass = s.pass
-		s.events[k] = known
-	}
-}
-
-// news returns how many occurrences of a state of an event observe would find, and accounts for
-// nothing.
-func (l *counts) news(s *stream, namespace string, now seen) int64 {
-	from, known := l.find(s, namespace, now.identity)
+// news returns what Observe would return, and accounts for nothing.
+func (l *counts) news(namespace string, ev *corev1.Event) int64 {
+	now := identify(ev)
+	from, known := l.find(l.get(namespace), ev.Namespace, now.identity)
 	return now.since(from != nil, known)
 }
 
@@ -175,11 +167,8 @@ func (l *counts) isAlive(namespace string, ev *corev1.Event) bool {
 // Delete notes that an event is gone, which is normally its TTL and never an occurrence. Its count
 // stays known for RememberDeleted.
 func (l *counts) Delete(namespace string, ev *corev1.Event, now time.Time) {
-	l.remove(l.get(namespace), ev.Namespace, identify(ev), now)
-}
-
-func (l *counts) remove(s *stream, namespace string, last seen, now time.Time) {
-	from, known := l.find(s, namespace, last.identity)
+	s, last := l.get(namespace), identify(ev)
+	from, known := l.find(s, ev.Namespace, last.identity)
 	if from != nil {
 		if known.isGone() || last.isEarlierObject(known) {
 			return // The same deletion again, or that of an earlier object of the name.

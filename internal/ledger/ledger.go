@@ -82,13 +82,8 @@ type Seen struct {
 	IsListed bool      // by a list, which may show several changes at once
 }
 
-// Observe accounts for a state of an event that nobody wants a record of.
-func (l *Ledger) Observe(s Seen) {
-	l.observeSeen(s)
-}
-
-// observeSeen accounts for a state of an event and returns how many of its occurrences are new.
-func (l *Ledger) observeSeen(s Seen) int64 {
+// Observe accounts for a state of an event, and returns how many of its occurrences are new.
+func (l *Ledger) Observe(s Seen) int64 {
 	if l.brings(s) {
 		return l.counts.Observe(s.Stream, s.Event)
 	}
@@ -104,14 +99,19 @@ func (l *Ledger) brings(s Seen) bool {
 }
 
 // Admit accounts for a state of an event, and returns the observation to record now. ok is false if
-// there is none: nothing in it is new, or a window is open. A window keeps the state without accounting
-// for it, until it ends. Callers must have taken what is Due before.
+// there is none: nothing in it is new, or a window is open. A window keeps the state, without accounting
+// for it. Callers must have taken what is Due before.
 func (l *Ledger) Admit(s Seen, now time.Time) (o observation.Observation, ok bool) {
 	key, open := l.windows.open(s.Event, now)
-	if open != nil && l.brings(s) && l.keep(open, s) {
+	if open != nil && l.brings(s) && l.news(s.Stream, s.Event) > 0 {
+		first := event.ResourceVersion(s.Event)
+		if s.IsListed { // A list may show several changes at once.
+			first = l.Reached(s.Stream) + 1
+		}
+		l.windows.keep(open, s, identify(s.Event), first)
 		return o, false
 	}
-	occurrences := l.observeSeen(s)
+	occurrences := l.Observe(s)
 	if occurrences == 0 {
 		return o, false
 	}
@@ -119,26 +119,14 @@ func (l *Ledger) Admit(s Seen, now time.Time) (o observation.Observation, ok boo
 	return observation.Observation{Event: s.Event, Occurrences: occurrences, SeenAt: s.At}, true
 }
 
-// keep lets an open window keep a state of an event. It reports whether something in the state is new.
-func (l *Ledger) keep(open *window, s Seen) bool {
-	from, state := l.get(s.Stream), identify(s.Event)
-	if l.news(from, s.Event.Namespace, state) == 0 {
-		return false
+// Delete notes that an event is gone. If a window keeps a state of it, Delete returns the record of the
+// window, which stays open.
+func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) (records []observation.Observation) {
+	if open := l.windows.keeps(ev, identify(ev)); open != nil {
+		records = l.release(records, open)
 	}
-	first := event.ResourceVersion(s.Event)
-	if s.IsListed {
-		first = l.Reached(s.Stream) + 1
-		l.touch(from, state.identity)
-	}
-	l.windows.keep(open, s, state, first)
-	return true
-}
-
-// Delete notes that an event is gone. If a window keeps a state of it, it keeps the deletion, too.
-func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
-	if state := identify(ev); !l.windows.delete(ev, state, now) {
-		l.remove(l.get(stream), ev.Namespace, state, now)
-	}
+	l.counts.Delete(stream, ev, now)
+	return records
 }
 
 // isNew reports whether an event that no coverage included counts with all its occurrences.
@@ -154,9 +142,7 @@ func (l *Ledger) isNew(ev *corev1.Event) bool {
 // the stream: without its version, a crash would lose it.
 func (l *Ledger) WentBack(stream string) (records []observation.Observation) {
 	for open := l.windows.oldest(stream); open != nil; open = l.windows.oldest(stream) {
-		if record, ok := l.release(open); ok {
-			records = append(records, record)
-		}
+		records = l.release(records, open)
 	}
 	l.ForgetVersions(stream)
 	l.get(stream).ResourceVersion = ""
@@ -173,17 +159,17 @@ func (l *Ledger) Reached(stream string) uint64 {
 	return cmp.Or(l.reached(stream), l.from.start(stream))
 }
 
-// Due ends windows whose time has come, up to n that kept something, and returns their records. Each
-// record opens the next window.
+// Due ends windows whose time has come, and returns up to n records of them. Each record opens the
+// next window.
 func (l *Ledger) Due(now time.Time, n int) (records []observation.Observation) {
 	for range mostEnded {
 		ended := l.windows.due(now)
-		if ended == nil || len(records) >= n {
+		if ended == nil || len(records) == n {
 			break
 		}
 		l.windows.close(ended)
-		if record, ok := l.release(ended); ok {
-			records = append(records, record)
+		before := len(records)
+		if records = l.release(records, ended); len(records) > before {
 			l.windows.begin(ended.key, now)
 		}
 	}
@@ -195,33 +181,29 @@ func (l *Ledger) Flush(n int) (records []observation.Observation) {
 	for len(l.windows.order) > 0 && len(records) < n {
 		ended := l.windows.order[0]
 		l.windows.close(ended)
-		if record, ok := l.release(ended); ok {
-			records = append(records, record)
-		}
+		records = l.release(records, ended)
 	}
 	return records
 }
 
-// release accounts for what a window kept, and returns its record. ok is false if nothing in it is new.
-func (l *Ledger) release(open *window) (record observation.Observation, ok bool) {
+// release accounts for what a window kept, and appends its record, if something in it is new.
+func (l *Ledger) release(records []observation.Observation, open *window) []observation.Observation {
 	kept := l.windows.release(open)
 	if kept == nil {
-		return record, false
+		return records
 	}
-	record.Event = kept.newest
-	from := l.get(kept.stream)
-	for _, e := range kept.events {
-		if occurrences := l.observe(from, record.Event.Namespace, e.state); occurrences > 0 {
-			if record.Occurrences == 0 {
-				record.SeenAt = e.seenAt
-			}
-			record.Occurrences += occurrences
+	record := observation.Observation{Event: kept.newest}
+	for i, state := range kept.states {
+		occurrences := l.observe(l.get(kept.stream), kept.newest.Namespace, state)
+		if record.Occurrences == 0 {
+			record.SeenAt = kept.seenAt[i]
 		}
-		if e.deletion != nil {
-			l.remove(from, record.Event.Namespace, *e.deletion, e.deletedAt)
-		}
+		record.Occurrences += occurrences
 	}
-	return record, record.Occurrences > 0
+	if record.Occurrences == 0 {
+		return records
+	}
+	return append(records, record)
 }
 
 // NextEnd returns the end of the next window. ok is false if none is open.
@@ -234,15 +216,12 @@ func (l *Ledger) NextEnd() (end time.Time, ok bool) { return l.windows.nextEnd()
 func (l *Ledger) Versions() Versions {
 	versions, areAllListed := Versions{}, true
 	for _, stream := range l.config.Coverage.Namespaces {
-		isListed := l.reached(stream) > 0
-		areAllListed = areAllListed && isListed
-		version := l.Reached(stream)
-		if first := l.windows.first(stream); first > 0 && isListed {
-			version = min(version, first-1)
-		}
+		reached := l.get(stream).heldTo(l.windows.first(stream)).ResourceVersion
+		version := cmp.Or(event.Version(reached), l.from.start(stream))
 		if version > 0 {
 			versions[stream] = version
 		}
+		areAllListed = areAllListed && l.reached(stream) > 0
 	}
 	if !areAllListed {
 		for stream, from := range l.from {

@@ -101,8 +101,8 @@ func (s *streams) withID(id uint64) *stream {
 
 // bringing returns the streams that may have brought the events of a namespace: its own, and that of
 // the cluster. nil: there is none.
-func (s *streams) bringing(namespace string) []*stream {
-	return []*stream{s.byID[digest(namespace)], s.byID[digest("")]}
+func (s *streams) bringing(namespace string) [2]*stream {
+	return [...]*stream{s.byID[digest(namespace)], s.byID[digest("")]}
 }
 
 // find returns what is remembered of an event of a namespace, and the stream that brought it: the one
@@ -165,12 +165,14 @@ func (s *streams) endFormer() bool {
 
 // covers reports whether the last coverage included the event.
 func (s *streams) covers(ev *corev1.Event) bool {
-	return slices.ContainsFunc(s.bringing(ev.Namespace), func(one *stream) bool { return one != nil && one.includes(ev) })
+	streams := s.bringing(ev.Namespace)
+	return slices.ContainsFunc(streams[:], func(one *stream) bool { return one != nil && one.includes(ev) })
 }
 
 // watched reports whether events of the namespace were watched before.
 func (s *streams) watched(namespace string) bool {
-	return slices.ContainsFunc(s.bringing(namespace), func(one *stream) bool { return one != nil && one.Listed })
+	streams := s.bringing(namespace)
+	return slices.ContainsFunc(streams[:], func(one *stream) bool { return one != nil && one.Listed })
 }
 
 func (s *streams) restore(namespace string, value []byte) error {

@@ -34,27 +34,21 @@ type window struct {
 	kept *kept // nil: nothing came since the record that opened the window
 }
 
-// kept is what came while a window was open.
+// kept is what came while a window was open: the newest state of each event.
 type kept struct {
 	stream string
 	newest *corev1.Event
-	events []keptEvent // each once, in the order in which they first came
-	index  map[eventObject]int
-	first  uint64        // the lowest version that the first of them may have had; 0: it is not known
-	place  *list.Element // in keeping
+	states []seen              // in the order in which their events first came
+	seenAt []time.Time         // when the first state of each was seen
+	index  map[eventObject]int // of both
+	first  uint64              // the lowest version that the first of them may have had; 0: it is not known
+	place  *list.Element       // in keeping
 }
 
 // eventObject is an event, which may have been created several times.
 type eventObject struct {
 	identity
 	uid number
-}
-
-type keptEvent struct {
-	state     seen      // the newest
-	seenAt    time.Time // when the first one was seen
-	deletion  *seen     // nil: it was not deleted
-	deletedAt time.Time
 }
 
 const (
@@ -108,51 +102,40 @@ func (w *windows) begin(k windowKey, now time.Time) {
 	w.order = append(w.order, opened)
 }
 
-// keep keeps the newest state of each event.
+// keep keeps a state of an event.
 func (w *windows) keep(open *window, s Seen, state seen, first uint64) {
-	if open.kept == nil {
-		open.kept = &kept{stream: s.Stream, index: map[eventObject]int{}, first: first}
+	k := open.kept
+	if k == nil {
 		if w.keeping[s.Stream] == nil {
 			w.keeping[s.Stream] = list.New()
 		}
-		open.kept.place = w.keeping[s.Stream].PushBack(open)
+		k = &kept{stream: s.Stream, index: map[eventObject]int{}, first: first, place: w.keeping[s.Stream].PushBack(open)}
+		open.kept = k
 	} else {
-		w.bytes -= open.kept.weight()
+		w.bytes -= k.weight()
 	}
-	open.kept.add(s, state)
-	w.bytes += open.kept.weight()
-}
-
-func (k *kept) add(s Seen, state seen) {
 	object := eventObject{state.identity, state.uid}
-	i, isKept := k.index[object]
-	switch {
-	case !isKept:
-		k.index[object] = len(k.events)
-		k.events = append(k.events, keptEvent{state: state, seenAt: s.At})
-	case !state.isNewerThan(k.events[i].state.entry):
-		return
-	default:
-		state.count = max(state.count, k.events[i].state.count)
-		k.events[i].state = state
+	if i, isKept := k.index[object]; !isKept {
+		k.index[object], k.newest = len(k.states), s.Event
+		k.states, k.seenAt = append(k.states, state), append(k.seenAt, s.At)
+	} else if known := k.states[i]; state.isNewerThan(known.entry) {
+		state.count = max(state.count, known.count)
+		k.states[i], k.newest = state, s.Event
 	}
-	k.newest = s.Event
+	w.bytes += k.weight()
 }
 
-// delete notes the deletion of an event of which a window keeps a state. It reports whether one does.
-func (w *windows) delete(ev *corev1.Event, last seen, now time.Time) bool {
-	if len(w.keeping) == 0 {
-		return false
+// keeps returns the window that keeps a state of an event; nil: none does.
+func (w *windows) keeps(ev *corev1.Event, state seen) *window {
+	if w.interval == 0 {
+		return nil
 	}
-	open := w.byKey[windowKeyOf(ev)]
-	if open == nil || open.kept == nil {
-		return false
+	if open := w.byKey[windowKeyOf(ev)]; open != nil && open.kept != nil {
+		if _, isKept := open.kept.index[eventObject{state.identity, state.uid}]; isKept {
+			return open
+		}
 	}
-	i, isKept := open.kept.index[eventObject{last.identity, last.uid}]
-	if isKept {
-		open.kept.events[i].deletion, open.kept.events[i].deletedAt = &last, now
-	}
-	return isKept
+	return nil
 }
 
 // release takes from a window what it keeps; nil: nothing.
@@ -214,5 +197,5 @@ func (w *windows) first(stream string) uint64 {
 }
 
 func (k *kept) weight() int64 {
-	return keptOverhead + int64(k.newest.Size()) + eventOverhead*int64(len(k.events))
+	return keptOverhead + int64(k.newest.Size()) + eventOverhead*int64(len(k.states))
 }

@@ -66,7 +66,6 @@ func TestAnEventOfAnotherNamespaceHasAWindowOfItsOwn(t *testing.T) {
 	require.Equal(t, Versions{"default": 8, "tenant-b": 8}, l.Versions())
 }
 
-// A deletion is kept, too: an event that is created again under the name is compared with the deleted one.
 func TestWhatHappensToAnEventWhileAWindowIsOpen(t *testing.T) {
 	again := func(uid, version string, count int32) *corev1.Event {
 		ev := observed(version, "ns", "BackOff", count)
@@ -78,44 +77,47 @@ func TestWhatHappensToAnEventWhileAWindowIsOpen(t *testing.T) {
 		deleted int // the index of the change that a deletion follows; 0: none
 		want    int64
 	}{
-		"more occurrences":                           {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("1", "3", 6)}, 0, 5},
-		"the same state again":                       {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("1", "2", 3)}, 0, 2},
-		"an older state after a newer one":           {[]*corev1.Event{again("1", "1", 1), again("1", "5", 9), again("1", "3", 4)}, 0, 8},
-		"a count that goes down":                     {[]*corev1.Event{again("1", "1", 1), again("1", "2", 5), again("1", "3", 2)}, 0, 4},
-		"a label":                                    {[]*corev1.Event{again("1", "1", 1), again("1", "2", 1)}, 0, 0},
-		"created again with the cumulative count":    {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 4)}, 1, 3},
-		"created again with a count of its own":      {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 1)}, 1, 3},
-		"created again, and deleted without a state": {[]*corev1.Event{again("1", "1", 1), again("2", "2", 1)}, 1, 1},
+		"more occurrences":                        {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("1", "3", 6)}, 0, 5},
+		"the same state again":                    {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("1", "2", 3)}, 0, 2},
+		"an older state after a newer one":        {[]*corev1.Event{again("1", "1", 1), again("1", "5", 9), again("1", "3", 4)}, 0, 8},
+		"a count that goes down":                  {[]*corev1.Event{again("1", "1", 1), again("1", "2", 5), again("1", "3", 2)}, 0, 4},
+		"a label":                                 {[]*corev1.Event{again("1", "1", 1), again("1", "2", 1)}, 0, 0},
+		"created again with the cumulative count": {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 4)}, 1, 3},
+		"created again with a count of its own":   {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 1)}, 1, 3},
+		"created again while nobody watched":      {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 1)}, 0, 3},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			l := withWindows("")
+			l, got := withWindows(""), int64(0)
 			for i, ev := range test.changes {
 				change(l, "", ev, start)
 				if i > 0 && i == test.deleted {
-					l.Delete("", again(string(ev.UID), ev.ResourceVersion, ev.Count), start)
+					for _, record := range l.Delete("", ev, start) {
+						got += record.Occurrences
+					}
 				}
 			}
-			var got int64
 			for _, record := range l.Due(start.Add(time.Minute), 10) {
 				got += record.Occurrences
 			}
 			require.Equal(t, test.want, got)
-			require.Empty(t, l.Due(start.Add(time.Minute), 10))
+			require.Empty(t, l.Due(start.Add(2*time.Minute), 10))
 		})
 	}
 }
 
-func TestADeletionThatAWindowKeepsIsRememberedAfterIt(t *testing.T) {
+func TestADeletionReleasesWhatAWindowKeepsOfTheEvent(t *testing.T) {
 	l := withWindows("")
 	change(l, "", observed("1", "ns", "BackOff", 1), start)
 	change(l, "", observed("2", "ns", "BackOff", 3), start)
-	l.Delete("", observed("3", "ns", "BackOff", 3), start)
-	require.Equal(t, 1, l.Live(), "the window keeps the deletion")
-	require.Len(t, l.Due(start.Add(time.Minute), 10), 1)
+	other := observed("2", "ns", "BackOff", 1)
+	other.Name = "other"
+	require.Empty(t, l.Delete("", other, start), "the window keeps nothing of it")
+	records := l.Delete("", observed("3", "ns", "BackOff", 3), start)
+	require.Len(t, records, 1)
+	require.EqualValues(t, 2, records[0].Occurrences)
 	require.Zero(t, l.Live())
-	l.Forget(start.Add(RememberDeleted))
-	require.Zero(t, l.Len(), "its time counts from the deletion, not from the end of the window")
+	require.Zero(t, change(l, "", observed("4", "ns", "BackOff", 4), start), "the window stays open")
 }
 
 func TestARecordSaysWhenTheFirstOfItsOccurrencesWasSeen(t *testing.T) {
@@ -133,12 +135,13 @@ func TestARecordSaysWhenTheFirstOfItsOccurrencesWasSeen(t *testing.T) {
 	require.Equal(t, "4", records[0].Event.ResourceVersion, "it has the newest text")
 }
 
-func TestAListedEventThatAWindowKeepsIsNotDeleted(t *testing.T) {
+func TestAListedEventThatAWindowKeepsIsAlive(t *testing.T) {
 	l := withWindows("")
 	change(l, "", observed("1", "ns", "BackOff", 1), start)
 	l.BeginList("")
 	l.Admit(Seen{Event: observed("2", "ns", "BackOff", 2), At: start, IsListed: true}, start)
 	l.EndList("", start)
+	require.EqualValues(t, 1, l.Due(start.Add(time.Minute), 10)[0].Occurrences)
 	require.Equal(t, 1, l.Live())
 }
 
