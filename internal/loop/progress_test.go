@@ -615,3 +615,26 @@ func TestAnEntryThatCannotBeReadCostsItselfAndALogLine(t *testing.T) {
 		assert.Len(t, second.Logged("entries"), 1)
 	})
 }
+
+// What a window keeps is delivered at the end, but not if something before it could not be.
+func TestTheEndNotesNothingAfterABatchThatWasNotDelivered(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const config = "{start_at: beginning, dedup_interval: 1h}"
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
+		api.Put(harness.Event("one", 1))
+		harness.Settle()
+		api.Put(harness.Event("one", 4)) // The window keeps it.
+		harness.Settle()
+		first.Logs.Reject(errors.New("unavailable"))
+		two := harness.Event("two", 1)
+		two.InvolvedObject.Name = "another" // It has no window.
+		api.Put(two)
+		harness.Settle()
+		first.Logs.Reject(nil) // No time passes: it is not tried again before the end.
+		first.Stop()
+		assert.Equal(t, []string{"one+1"}, first.Logs.Names())
+		second := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
+		second.AwaitRecords(t, "one+3", "two+1")
+	})
+}
