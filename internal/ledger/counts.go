@@ -167,8 +167,11 @@ func (l *counts) isAlive(namespace string, ev *corev1.Event) bool {
 // Delete notes that an event is gone, which is normally its TTL and never an occurrence. Its count
 // stays known for RememberDeleted.
 func (l *counts) Delete(namespace string, ev *corev1.Event, now time.Time) {
-	s, last := l.get(namespace), identify(ev)
-	from, known := l.find(s, ev.Namespace, last.identity)
+	l.remove(l.get(namespace), ev.Namespace, identify(ev), now)
+}
+
+func (l *counts) remove(s *stream, namespace string, last seen, now time.Time) {
+	from, known := l.find(s, namespace, last.identity)
 	if from != nil {
 		if known.isGone() || last.isEarlierObject(known) {
 			return // The same deletion again, or that of an earlier object of the name.

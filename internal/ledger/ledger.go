@@ -119,14 +119,12 @@ func (l *Ledger) Admit(s Seen, now time.Time) (o observation.Observation, ok boo
 	return observation.Observation{Event: s.Event, Occurrences: occurrences, SeenAt: s.At}, true
 }
 
-// Delete notes that an event is gone. If a window keeps a state of it, Delete returns the record of the
-// window, which stays open.
-func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) (records []observation.Observation) {
-	if open := l.windows.keeps(ev, identify(ev)); open != nil {
-		records = l.release(records, open)
+// Delete notes that an event is gone. If a window keeps a state of it, it keeps the deletion, too.
+func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
+	last := identify(ev)
+	if l.config.DedupInterval == 0 || !l.windows.delete(ev, last, now) {
+		l.remove(l.get(stream), ev.Namespace, last, now)
 	}
-	l.counts.Delete(stream, ev, now)
-	return records
 }
 
 // isNew reports whether an event that no coverage included counts with all its occurrences.
@@ -193,12 +191,16 @@ func (l *Ledger) release(records []observation.Observation, open *window) []obse
 		return records
 	}
 	record := observation.Observation{Event: kept.newest}
-	for i, state := range kept.states {
-		occurrences := l.observe(l.get(kept.stream), kept.newest.Namespace, state)
-		if record.Occurrences == 0 {
-			record.SeenAt = kept.seenAt[i]
+	from, namespace := l.get(kept.stream), kept.newest.Namespace
+	for _, state := range kept.states {
+		if state.isDeleted {
+			l.remove(from, namespace, state.seen, state.at)
+			continue
 		}
-		record.Occurrences += occurrences
+		if record.Occurrences == 0 {
+			record.SeenAt = state.at
+		}
+		record.Occurrences += l.observe(from, namespace, state.seen)
 	}
 	if record.Occurrences == 0 {
 		return records

@@ -34,15 +34,20 @@ type window struct {
 	kept *kept // nil: nothing came since the record that opened the window
 }
 
-// kept is what came while a window was open: the newest state of each event.
+// kept is what came while a window was open: the newest state of each event, and its deletion.
 type kept struct {
 	stream string
 	newest *corev1.Event
-	states []seen              // in the order in which their events first came
-	seenAt []time.Time         // when the first state of each was seen
-	index  map[eventObject]int // of both
+	states []keptState         // in the order in which their events first came
+	index  map[eventObject]int // of the states of events that are not deleted
 	first  uint64              // the lowest version that the first of them may have had; 0: it is not known
 	place  *list.Element       // in keeping
+}
+
+type keptState struct {
+	seen
+	at        time.Time // when the first state of the event was seen, or its deletion
+	isDeleted bool
 }
 
 // eventObject is an event, which may have been created several times.
@@ -109,33 +114,36 @@ func (w *windows) keep(open *window, s Seen, state seen, first uint64) {
 		if w.keeping[s.Stream] == nil {
 			w.keeping[s.Stream] = list.New()
 		}
-		k = &kept{stream: s.Stream, index: map[eventObject]int{}, first: first, place: w.keeping[s.Stream].PushBack(open)}
+		k = &kept{stream: s.Stream, newest: s.Event, index: map[eventObject]int{}, first: first, place: w.keeping[s.Stream].PushBack(open)}
 		open.kept = k
-	} else {
-		w.bytes -= k.weight()
+		w.bytes += k.weight()
 	}
+	w.bytes -= k.weight()
 	object := eventObject{state.identity, state.uid}
 	if i, isKept := k.index[object]; !isKept {
 		k.index[object], k.newest = len(k.states), s.Event
-		k.states, k.seenAt = append(k.states, state), append(k.seenAt, s.At)
-	} else if known := k.states[i]; state.isNewerThan(known.entry) {
+		k.states = append(k.states, keptState{seen: state, at: s.At})
+	} else if known := &k.states[i]; state.isNewerThan(known.entry) {
 		state.count = max(state.count, known.count)
-		k.states[i], k.newest = state, s.Event
+		known.seen, k.newest = state, s.Event
 	}
 	w.bytes += k.weight()
 }
 
-// keeps returns the window that keeps a state of an event; nil: none does.
-func (w *windows) keeps(ev *corev1.Event, state seen) *window {
-	if w.interval == 0 {
-		return nil
+// delete keeps the deletion of an event if a window keeps a state of it. It reports whether one does.
+func (w *windows) delete(ev *corev1.Event, last seen, now time.Time) bool {
+	open := w.byKey[windowKeyOf(ev)]
+	if open == nil || open.kept == nil {
+		return false
 	}
-	if open := w.byKey[windowKeyOf(ev)]; open != nil && open.kept != nil {
-		if _, isKept := open.kept.index[eventObject{state.identity, state.uid}]; isKept {
-			return open
-		}
+	object := eventObject{last.identity, last.uid}
+	_, isKept := open.kept.index[object]
+	if isKept {
+		delete(open.kept.index, object)
+		open.kept.states = append(open.kept.states, keptState{last, now, true})
+		w.bytes += eventOverhead
 	}
-	return nil
+	return isKept
 }
 
 // release takes from a window what it keeps; nil: nothing.

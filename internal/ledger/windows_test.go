@@ -92,9 +92,7 @@ func TestWhatHappensToAnEventWhileAWindowIsOpen(t *testing.T) {
 			for i, ev := range test.changes {
 				change(l, "", ev, start)
 				if i > 0 && i == test.deleted {
-					for _, record := range l.Delete("", ev, start) {
-						got += record.Occurrences
-					}
+					l.Delete("", ev, start)
 				}
 			}
 			for _, record := range l.Due(start.Add(time.Minute), 10) {
@@ -106,18 +104,23 @@ func TestWhatHappensToAnEventWhileAWindowIsOpen(t *testing.T) {
 	}
 }
 
-func TestADeletionReleasesWhatAWindowKeepsOfTheEvent(t *testing.T) {
+func TestADeletionThatAWindowKeepsIsRememberedAfterIt(t *testing.T) {
 	l := withWindows("")
 	change(l, "", observed("1", "ns", "BackOff", 1), start)
 	change(l, "", observed("2", "ns", "BackOff", 3), start)
-	other := observed("2", "ns", "BackOff", 1)
-	other.Name = "other"
-	require.Empty(t, l.Delete("", other, start), "the window keeps nothing of it")
-	records := l.Delete("", observed("3", "ns", "BackOff", 3), start)
-	require.Len(t, records, 1)
-	require.EqualValues(t, 2, records[0].Occurrences)
+	l.Delete("", observed("3", "ns", "BackOff", 3), start)
+	require.Equal(t, 1, l.Live(), "the window keeps the deletion")
+	require.Len(t, l.Due(start.Add(time.Minute), 10), 1)
 	require.Zero(t, l.Live())
-	require.Zero(t, change(l, "", observed("4", "ns", "BackOff", 4), start), "the window stays open")
+	l.Forget(start.Add(RememberDeleted))
+	require.Zero(t, l.Len(), "its time counts from the deletion, not from the end of the window")
+}
+
+func TestADeletionOfWhatNoWindowKeepsIsRememberedAtOnce(t *testing.T) {
+	l := withWindows("")
+	change(l, "", observed("1", "ns", "BackOff", 1), start)
+	l.Delete("", observed("2", "ns", "BackOff", 1), start)
+	require.Zero(t, l.Live())
 }
 
 func TestARecordSaysWhenTheFirstOfItsOccurrencesWasSeen(t *testing.T) {

@@ -58,7 +58,7 @@ func (s *session) accountForEvent(b *batch, c *watch.Change, wanted bool, now ti
 	seen := ledger.Seen{Stream: c.Namespace, Event: c.Event, At: c.SeenAt, IsListed: c.Kind == watch.Listed}
 	switch {
 	case c.Kind == watch.Deleted:
-		b.records = append(b.records, s.ledger.Delete(c.Namespace, c.Event, c.SeenAt)...)
+		s.ledger.Delete(c.Namespace, c.Event, c.SeenAt)
 	case c.Kind == watch.Existing:
 		s.ledger.Remember(c.Namespace, c.Event)
 	case !wanted:
