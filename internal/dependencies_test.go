@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"internal/election":       {},
 	"internal/progress":       {"internal/journal", "internal/ledger"}, // What it notes is the ledger's.
 	// It is the observer of these.
-	"internal/health": {"internal/election", "internal/metadata", "internal/watch"},
+	"internal/health": {"internal/metadata", "internal/watch"},
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.
