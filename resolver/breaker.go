@@ -62,7 +62,7 @@ func (b *breakers) sent(t target) (ended func(isAnswer bool, failure Resolution)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.kindLocked(t.kind.Name).wanted = t
-	late := time.AfterFunc(b.timeout, func() { b.failed(t.kind.Name, sentAt, Timeout, failuresInARow) })
+	late := time.AfterFunc(b.timeout, func() { b.failed(t.kind.Name, sentAt, ResolutionTimeout, failuresInARow) })
 	return func(isAnswer bool, failure Resolution) {
 		late.Stop()
 		switch {

@@ -209,7 +209,7 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entryLocked(key, uid)
-	if e != nil && failure == NotFound && c.now()-e.usedAt > c.ttl {
+	if e != nil && failure == ResolutionNotFound && c.now()-e.usedAt > c.ttl {
 		c.removeLocked(e)
 		e = nil
 	}
@@ -231,12 +231,12 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 
 // failureTTLLocked returns how long a failure is cached of an object of which nothing is known.
 func (c *cache) failureTTLLocked(key lookupKey, failure Resolution) time.Duration {
-	if failure != NotFound || key.kind != coreNode && !isStaticPod(key) {
+	if failure != ResolutionNotFound || key.kind != coreNode && !isStaticPod(key) {
 		return failureTTL(failure)
 	}
 	last, known := c.failures.Peek(key)
 	switch since := c.now() - last.until; {
-	case !known || last.failure != NotFound || since > stableFailureTTL:
+	case !known || last.failure != ResolutionNotFound || since > stableFailureTTL:
 		return soonCreatedTTL
 	case since < 0: // another lookup of the same wave
 		return last.ttl
@@ -272,7 +272,7 @@ func (c *cache) maxAge(failure Resolution) time.Duration {
 // failureTTL returns how long a failure is cached.
 func failureTTL(failure Resolution) time.Duration {
 	switch failure {
-	case NotFound, Forbidden:
+	case ResolutionNotFound, ResolutionForbidden:
 		return stableFailureTTL
 	default:
 		return transientFailureTTL

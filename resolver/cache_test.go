@@ -42,7 +42,7 @@ func TestCacheHoldsTogether(t *testing.T) {
 		case 0:
 			c.find(key, uid)
 		case 1:
-			c.fail(key, uid, []Resolution{NotFound, Forbidden, Timeout}[random.IntN(3)], random.IntN(2) == 0)
+			c.fail(key, uid, []Resolution{ResolutionNotFound, ResolutionForbidden, ResolutionTimeout}[random.IntN(3)], random.IntN(2) == 0)
 		case 2:
 			if uid == "" {
 				continue // Every existing object has a UID.
@@ -84,7 +84,7 @@ func TestFailedLookupsTakeLittleMemory(t *testing.T) {
 	c := newCache(100_000, time.Hour, func() time.Duration { return 0 })
 	for i := range 100_000 {
 		id := fmt.Sprintf("%06d%s", i, long)
-		c.fail(objectKey{in, id}, types.UID(id), NotFound, true)
+		c.fail(objectKey{in, id}, types.UID(id), ResolutionNotFound, true)
 	}
 	require.Less(t, heap()-before, int64(16<<20))
 	runtime.KeepAlive(c)

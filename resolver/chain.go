@@ -41,8 +41,8 @@ type Reference struct {
 	Name       string
 	UID        types.UID
 
-	// ObjectOnly is set if the owners of the object are not needed. If it has any, the chain is of
-	// Depth.
+	// ObjectOnly is set if the owners of the object are not needed. If it has any, the resolution is
+	// ResolutionDepth.
 	ObjectOnly bool
 }
 
@@ -89,7 +89,7 @@ type Object struct {
 	// has owners, if its creator chose the name, or if the object is known only from a reference.
 	GenerateName string
 
-	// Labels and Annotations hold only the keys that Config keeps. They are nil if no key is kept,
+	// Labels and Annotations hold only the keys that Settings keep. They are nil if no key is kept,
 	// or if the object is known only from a reference.
 	Labels      map[string]string
 	Annotations map[string]string
@@ -190,7 +190,7 @@ type Chain struct {
 // object above the last one would be a better answer a moment later.
 func (c Chain) End() *Object {
 	switch c.Resolution {
-	case Complete, Ambiguous, Forbidden:
+	case ResolutionComplete, ResolutionAmbiguous, ResolutionForbidden:
 		return c.Objects[len(c.Objects)-1]
 	default:
 		return nil
@@ -201,24 +201,27 @@ func (c Chain) End() *Object {
 type Resolution string
 
 const (
-	// Complete means that the last object of the chain has no owner, or is a core Node: what owns a
-	// machine, such as a NodePool of Karpenter, is not what runs there.
-	Complete Resolution = "complete"
-	// Ambiguous means that the chain is complete, but follows the first of several owners of which
-	// none is the controller.
-	Ambiguous Resolution = "ambiguous"
-	// NotFound means that the last object of the chain does not exist, that another object has its
-	// name, or that its kind is not served.
-	NotFound Resolution = "not_found"
-	// Forbidden means that the permission to read the last object of the chain is missing.
-	Forbidden Resolution = "forbidden"
-	// Timeout means that the last object of the chain was not found in time.
-	Timeout Resolution = "timeout"
-	// Unavailable means that the request for the last object of the chain failed, or that the
-	// resolver is closed.
-	Unavailable Resolution = "unavailable"
-	// Cycle means that the owner of the last object is already in the chain.
-	Cycle Resolution = "cycle"
-	// Depth means that the last object has an owner beyond Config.MaxDepth.
-	Depth Resolution = "depth"
+	// ResolutionComplete means that the last object of the chain has no owner, or is a core Node:
+	// what owns a machine, such as a NodePool of Karpenter, is not what runs there.
+	ResolutionComplete Resolution = "complete"
+	// ResolutionAmbiguous means that the chain is complete, but follows the first of several owners
+	// of which none is the controller.
+	ResolutionAmbiguous Resolution = "ambiguous"
+	// ResolutionNotFound means that the last object of the chain does not exist, that another object
+	// has its name, or that its kind is not served.
+	ResolutionNotFound Resolution = "not_found"
+	// ResolutionForbidden means that the permission to read the last object of the chain is missing.
+	ResolutionForbidden Resolution = "forbidden"
+	// ResolutionTimeout means that the last object of the chain was not found in time.
+	ResolutionTimeout Resolution = "timeout"
+	// ResolutionUnavailable means that the request for the last object of the chain failed, or that
+	// the resolver is closed.
+	ResolutionUnavailable Resolution = "unavailable"
+	// ResolutionCycle means that the owner of the last object is already in the chain.
+	ResolutionCycle Resolution = "cycle"
+	// ResolutionDepth means that the last object has an owner beyond Settings.MaxDepth.
+	ResolutionDepth Resolution = "depth"
+	// ResolutionForeign means that the reference may not speak for the object that it names, so
+	// nothing was looked up. Callers set it; the resolver itself never does.
+	ResolutionForeign Resolution = "foreign"
 )

@@ -23,18 +23,18 @@ func TestFailures(t *testing.T) {
 		requests   int
 		remembered time.Duration
 	}{
-		{"it is not there", apitest.Fault{Status: http.StatusNotFound}, resolver.NotFound, 2, time.Minute}, // first in the watch cache, and then with a consistent read
-		{"it may not be read", apitest.Fault{Status: http.StatusForbidden}, resolver.Forbidden, 1, time.Minute},
-		{"the token is not accepted", apitest.Fault{Status: http.StatusUnauthorized}, resolver.Unavailable, 1, 5 * time.Second},
-		{"the API server is ill", apitest.Fault{Status: http.StatusInternalServerError}, resolver.Unavailable, 1, 5 * time.Second},
-		{"what the API server asks is too slow", apitest.Fault{Status: http.StatusGatewayTimeout}, resolver.Timeout, 1, 5 * time.Second},
+		{"it is not there", apitest.Fault{Status: http.StatusNotFound}, resolver.ResolutionNotFound, 2, time.Minute}, // first in the watch cache, and then with a consistent read
+		{"it may not be read", apitest.Fault{Status: http.StatusForbidden}, resolver.ResolutionForbidden, 1, time.Minute},
+		{"the token is not accepted", apitest.Fault{Status: http.StatusUnauthorized}, resolver.ResolutionUnavailable, 1, 5 * time.Second},
+		{"the API server is ill", apitest.Fault{Status: http.StatusInternalServerError}, resolver.ResolutionUnavailable, 1, 5 * time.Second},
+		{"what the API server asks is too slow", apitest.Fault{Status: http.StatusGatewayTimeout}, resolver.ResolutionTimeout, 1, 5 * time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
 			api.Put(pod, replicaSet, deployment)
 			clock, observed := newClock(), &observed{}
-			r := newResolver(t, api, resolver.Config{Now: clock.Now, Observer: observed})
+			r := newResolver(t, api, resolver.Settings{Now: clock.Now, Observer: observed})
 			api.Fail(api.Path(replicaSet), test.fault)
 			want := "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: " + string(test.resolution)
 
@@ -43,7 +43,7 @@ func TestFailures(t *testing.T) {
 			require.Equal(t, test.requests, results[string(test.resolution)], "the request is counted by its result")
 			require.Equal(t, 3, results["found"], "so are two discovery documents and the pod")
 			require.Zero(t, hits)
-			if test.resolution == resolver.Forbidden {
+			if test.resolution == resolver.ResolutionForbidden {
 				require.Equal(t, []string{"get replicasets.apps in shop"}, observed.refused)
 			} else {
 				require.Empty(t, observed.refused)
@@ -58,14 +58,14 @@ func TestFailures(t *testing.T) {
 			require.Equal(t, 2, hits)
 
 			clock.pass(time.Millisecond)
-			require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution, "requested again")
+			require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(pod)).Resolution, "requested again")
 		})
 	}
 }
 
 func TestAnAPIServerThatIsAway(t *testing.T) {
 	api := apitest.NewObjects(t)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	api.Close()
 	require.Equal(t, "Pod/shop/fe-1-a=p1: unavailable", text(resolve(t, r, refTo(pod))))
 }
@@ -77,8 +77,8 @@ func TestDiscoveryThatFails(t *testing.T) {
 		resolution resolver.Resolution
 		remembered time.Duration
 	}{
-		{"forbidden", http.StatusForbidden, resolver.Forbidden, time.Minute},
-		{"unavailable", http.StatusInternalServerError, resolver.Unavailable, 5 * time.Second},
+		{"forbidden", http.StatusForbidden, resolver.ResolutionForbidden, time.Minute},
+		{"unavailable", http.StatusInternalServerError, resolver.ResolutionUnavailable, 5 * time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestDiscoveryThatFails(t *testing.T) {
 			api.Put(pod, replicaSet, deployment)
 			api.Fail("/apis", apitest.Fault{Status: test.status})
 			clock := newClock()
-			r := newResolver(t, api, resolver.Config{Now: clock.Now})
+			r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 			want := "Pod/shop/fe-1-a=p1: " + string(test.resolution)
 			require.Equal(t, want, text(resolve(t, r, refTo(pod))))
 
@@ -94,7 +94,7 @@ func TestDiscoveryThatFails(t *testing.T) {
 			clock.pass(test.remembered - time.Millisecond)
 			require.Equal(t, want, text(resolve(t, r, refTo(pod))))
 			clock.pass(time.Millisecond)
-			require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution)
+			require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(pod)).Resolution)
 		})
 	}
 }
@@ -103,7 +103,7 @@ func TestLookupTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		api.Put(pod, replicaSet, deployment)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		release := api.Hang(t, api.Path(replicaSet))
 
 		const short = "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: timeout"
@@ -115,7 +115,7 @@ func TestLookupTimeout(t *testing.T) {
 
 		release()
 		synctest.Wait()
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution, "the answer that came late is used, although 5 s have not passed")
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(pod)).Resolution, "the answer that came late is used, although 5 s have not passed")
 		require.Equal(t, []string{api.Path(deployment)}, api.SeenObjects(), "without asking again")
 	})
 }
@@ -124,12 +124,12 @@ func TestATimeoutIsRememberedForFiveSeconds(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(deployment)
 	clock := newClock()
-	r := newResolver(t, api, resolver.Config{LookupTimeout: 100 * time.Millisecond, Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{LookupTimeout: 100 * time.Millisecond, Now: clock.Now})
 	api.Hang(t, "/apis")
-	require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
+	require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(deployment)).Resolution)
 	api.Heal("/apis")
 	clock.pass(5*time.Second - time.Millisecond)
-	require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
+	require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(deployment)).Resolution)
 	require.Equal(t, []string{"/api", "/apis"}, api.Seen(), "the request that hangs is not repeated")
 }
 
@@ -137,7 +137,7 @@ func TestAListIsReadToItsEndWhenItsCallersHaveLeft(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 1200)
 	const list = "/api/v1/pods?list"
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	release := api.Hang(t, list)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []resolver.Chain)
@@ -154,11 +154,11 @@ func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		api.Put(pod, replicaSet, deployment, node)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		defer api.Hang(t, api.Path(node))()
 		chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod)})
 		require.Equal(t, "Node/n1=8f3c: timeout", text(chains[0]))
-		require.Equal(t, resolver.Complete, chains[1].Resolution)
+		require.Equal(t, resolver.ResolutionComplete, chains[1].Resolution)
 	})
 }
 
@@ -166,22 +166,22 @@ func TestACallerThatLeavesProvesNothing(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(deployment)
 	clock := newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	release := api.Hang(t, api.Path(deployment))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []resolver.Chain)
 	go func() { done <- r.Resolve(ctx, []resolver.Reference{refTo(deployment)}) }()
 	api.AwaitRequest(t, api.Path(deployment))
 	cancel()
-	require.Equal(t, resolver.Timeout, (<-done)[0].Resolution)
+	require.Equal(t, resolver.ResolutionTimeout, (<-done)[0].Resolution)
 	release()
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "it is not taken for timed out")
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution, "it is not taken for timed out")
 }
 
 func TestClose(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(pod, replicaSet, deployment, node)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	resolve(t, r, refTo(pod))
 	api.Hang(t, api.Path(node))
 
@@ -189,24 +189,24 @@ func TestClose(t *testing.T) {
 	go func() { done <- r.Resolve(t.Context(), []resolver.Reference{refTo(node)})[0] }()
 	api.AwaitRequest(t, api.Path(node))
 	r.Close()
-	require.Equal(t, resolver.Unavailable, (<-done).Resolution, "who waits is let go")
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution, "what is known stays known")
-	require.Equal(t, resolver.Unavailable, resolve(t, r, refTo(node)).Resolution)
+	require.Equal(t, resolver.ResolutionUnavailable, (<-done).Resolution, "who waits is let go")
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(pod)).Resolution, "what is known stays known")
+	require.Equal(t, resolver.ResolutionUnavailable, resolve(t, r, refTo(node)).Resolution)
 	r.Close()
 }
 
 func TestBadConfigurations(t *testing.T) {
 	api := apitest.NewObjects(t)
-	_, err := resolver.New(nil, resolver.Config{})
+	_, err := resolver.New(nil, resolver.Settings{})
 	require.ErrorContains(t, err, "API server")
-	for field, cfg := range map[string]resolver.Config{
+	for field, settings := range map[string]resolver.Settings{
 		"MaxDepth":      {MaxDepth: -1},
 		"LookupTimeout": {LookupTimeout: -1},
 		"CacheSize":     {CacheSize: -1},
 		"CacheTTL":      {CacheTTL: -1},
 		"Concurrency":   {Concurrency: -1},
 	} {
-		_, err := resolver.New(api.RESTConfig(), cfg)
+		_, err := resolver.New(api.RESTConfig(), settings)
 		require.ErrorContains(t, err, field)
 	}
 }

@@ -46,15 +46,15 @@ type fetcher struct {
 }
 
 // newFetcher returns a fetcher. It calls opened when it gives up a kind that hangs or fails.
-func newFetcher(b *background, clients *clients, c *cache, limiter *limiter, cfg Config, now func() time.Duration,
+func newFetcher(b *background, clients *clients, c *cache, limiter *limiter, settings Settings, now func() time.Duration,
 	opened func(unique.Handle[schema.GroupKind], Resolution),
 ) *fetcher {
 	f := &fetcher{
-		clients: clients, cache: c, observer: cfg.Observer, background: b, now: now, limiter: limiter,
-		trimmer: &trimmer{keys: text.Keys{Label: cfg.KeepLabel, Annotation: cfg.KeepAnnotation, First: cfg.KeepFirst}, sets: newStringSets()},
+		clients: clients, cache: c, observer: settings.Observer, background: b, now: now, limiter: limiter,
+		trimmer: &trimmer{keys: text.Keys{Label: settings.KeepLabel, Annotation: settings.KeepAnnotation, First: settings.KeepFirst}, sets: newStringSets()},
 	}
 	f.breakers = &breakers{
-		background: b, timeout: cfg.LookupTimeout, probe: f.probe, opened: opened,
+		background: b, timeout: settings.LookupTimeout, probe: f.probe, opened: opened,
 		kinds: make(map[unique.Handle[schema.GroupKind]]*breaker),
 	}
 	return f
@@ -93,10 +93,10 @@ func (f *fetcher) sendNow(t target, isConsistent bool, request func(context.Cont
 	ended := f.breakers.sent(t)
 	err := f.do(request)
 	switch failure := failureOf(err); failure {
-	case Timeout, Unavailable:
+	case ResolutionTimeout, ResolutionUnavailable:
 		ended(false, failure)
 	default:
-		ended(failure != NotFound || isConsistent, "")
+		ended(failure != ResolutionNotFound || isConsistent, "")
 	}
 	return err
 }
@@ -129,7 +129,7 @@ type readResult struct {
 func (f *fetcher) read(n need, t target, uid types.UID) readResult {
 	if uid != "" {
 		found := f.readOnce(n, t, metav1.GetOptions{ResourceVersion: "0"})
-		if isAboutPath(found.err) || found.err != nil && failureOf(found.err) != NotFound ||
+		if isAboutPath(found.err) || found.err != nil && failureOf(found.err) != ResolutionNotFound ||
 			found.object != nil && found.object.hasUID(uid) {
 			return found
 		}

@@ -82,13 +82,13 @@ type want struct {
 	isSent bool
 }
 
-func newLoader(b *background, clients *clients, cache *cache, limiter *limiter, cfg Config, now func() time.Duration) *loader {
+func newLoader(b *background, clients *clients, cache *cache, limiter *limiter, settings Settings, now func() time.Duration) *loader {
 	l := &loader{
-		cache: cache, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
-		planner: newPlanner(cfg), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
+		cache: cache, observer: settings.Observer, background: b, now: now, timeout: settings.LookupTimeout,
+		planner: newPlanner(settings), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
 	}
-	l.fetcher = newFetcher(b, clients, cache, limiter, cfg, now, l.failKind)
-	l.catalogue = clients.catalogue(kinds.Config{
+	l.fetcher = newFetcher(b, clients, cache, limiter, settings, now, l.failKind)
+	l.catalogue = clients.catalogue(kinds.Settings{
 		Send: l.fetcher.do, Run: b.run, Now: now,
 		Retry: func(err error) time.Duration { return failureTTL(failureOf(err)) },
 	})
@@ -137,7 +137,7 @@ func (l *loader) refuses(t target) Resolution {
 	isForbidden := l.planner.refusesReads(t.key.collection, l.now())
 	l.mu.Unlock()
 	if isForbidden {
-		return Forbidden
+		return ResolutionForbidden
 	}
 	return l.fetcher.breakers.refuses(t)
 }
@@ -155,9 +155,9 @@ func (l *loader) leave(t target, w *want) answer {
 	case isAnswered:
 		return <-w.answer
 	case l.background.isClosed():
-		return l.cache.fail(t.key, w.uid, Unavailable, false)
+		return l.cache.fail(t.key, w.uid, ResolutionUnavailable, false)
 	default:
-		return l.cache.fail(t.key, w.uid, Timeout, isProven)
+		return l.cache.fail(t.key, w.uid, ResolutionTimeout, isProven)
 	}
 }
 
@@ -296,12 +296,12 @@ func (l *loader) endRead(single *load, result readResult) {
 		case w.isAnswered:
 		case result.object != nil && result.object.hasUID(w.uid):
 			answerLocked(w, answer{object: result.object})
-		case !isSent || !isProven && (failure == NotFound || failure == ""):
+		case !isSent || !isProven && (failure == ResolutionNotFound || failure == ""):
 			l.addLocked(single.target, w)
 		case unserved:
-			answerLocked(w, answer{failure: NotFound, unserved: true})
+			answerLocked(w, answer{failure: ResolutionNotFound, unserved: true})
 		case failure == "": // Another object has the name.
-			l.failLocked(single, w, NotFound, true)
+			l.failLocked(single, w, ResolutionNotFound, true)
 		default:
 			l.failLocked(single, w, failure, true)
 		}
@@ -312,7 +312,7 @@ func (l *loader) endRead(single *load, result readResult) {
 // to the catalogue. Without the list of the cluster, those of single namespaces do.
 func (l *loader) noteError(verb string, k *kinds.Kind, in collection, err error) (unserved bool) {
 	isOfCluster := k.Namespaced && in.namespace.Value() == ""
-	if l.observer != nil && failureOf(err) == Forbidden && !isOfCluster {
+	if l.observer != nil && failureOf(err) == ResolutionForbidden && !isOfCluster {
 		l.observer.Forbidden(verb, k.Resource.GroupResource(), in.namespace.Value())
 	}
 	unserved = isAboutPath(err)
@@ -432,9 +432,9 @@ func (l *loader) endList(ended *list, isWhole bool, err error) {
 			switch {
 			case w.isAnswered:
 			case unserved:
-				answerLocked(w, answer{failure: NotFound, unserved: true})
+				answerLocked(w, answer{failure: ResolutionNotFound, unserved: true})
 			case isWhole && ended.isConsistent && w.isSent:
-				l.failLocked(waiting, w, NotFound, true)
+				l.failLocked(waiting, w, ResolutionNotFound, true)
 			}
 		}
 		waiting.needsProof = waiting.needsProof || isWhole

@@ -141,7 +141,7 @@ func TestOwners(t *testing.T) {
 			api.Serve("example.com/v1", "Thing", "things", true)
 			api.Serve("example.com/v1", "Fleet", "fleets", false)
 			api.Put(test.objects...)
-			r := newResolver(t, api, resolver.Config{})
+			r := newResolver(t, api, resolver.Settings{})
 			require.Equal(t, test.want, text(resolve(t, r, refTo(test.ask))), "cold")
 			require.Equal(t, test.want, text(resolve(t, r, refTo(test.ask))), "warm")
 		})
@@ -163,7 +163,7 @@ func TestAnObjectWithoutItsOwners(t *testing.T) {
 	api.Put(pod, replicaSet, deployment)
 	ref := refTo(pod)
 	ref.ObjectOnly = true
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	require.Equal(t, "Pod/shop/fe-1-a=p1: depth", text(resolve(t, r, ref)))
 	require.Equal(t, []string{api.Path(pod)}, api.SeenObjects())
 }
@@ -189,7 +189,7 @@ func TestDepth(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
 			api.Put(pod, replicaSet, deployment)
-			r := newResolver(t, api, resolver.Config{MaxDepth: test.maxDepth})
+			r := newResolver(t, api, resolver.Settings{MaxDepth: test.maxDepth})
 			require.Equal(t, test.want, text(resolve(t, r, refTo(pod))))
 		})
 	}
@@ -204,12 +204,12 @@ func TestKeptMetadata(t *testing.T) {
 	api.Put(pod)
 
 	t.Run("nothing by default", func(t *testing.T) {
-		chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(pod))
+		chain := resolve(t, newResolver(t, api, resolver.Settings{}), refTo(pod))
 		require.Nil(t, chain.Objects[0].Labels)
 		require.Nil(t, chain.Objects[0].Annotations)
 	})
 	t.Run("the keys that Config keeps", func(t *testing.T) {
-		r := newResolver(t, api, resolver.Config{
+		r := newResolver(t, api, resolver.Settings{
 			KeepLabel:      func(key string) bool { return key != "pod-template-hash" },
 			KeepAnnotation: func(key string) bool { return key == "team" },
 		})
@@ -223,14 +223,14 @@ func TestMetadataAsJSON(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.JSON = true
 	api.Put(pod, replicaSet, deployment)
-	r := newResolver(t, api, resolver.Config{})
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution)
+	r := newResolver(t, api, resolver.Settings{})
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(pod)).Resolution)
 }
 
 func TestChainsComeInTheOrderAsked(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(pod, replicaSet, deployment, node)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod), refTo(deployment), refTo(pod)})
 	var ends []string
 	for _, c := range chains {
@@ -281,7 +281,7 @@ func TestTheEndOfAChain(t *testing.T) {
 				api.Fail(api.Path(test.forbid), apitest.Fault{Status: test.status})
 			}
 			got := none
-			if end := resolve(t, newResolver(t, api, resolver.Config{}), test.ask).End(); end != nil {
+			if end := resolve(t, newResolver(t, api, resolver.Settings{}), test.ask).End(); end != nil {
 				got = end.APIVersion + " " + end.Kind + " " + end.Namespace + "/" + end.Name + " " + string(end.UID)
 			}
 			require.Equal(t, test.want, got)
@@ -296,7 +296,7 @@ func TestTheGeneratedNameOfAnObjectWithoutOwnersIsKnown(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Serve("example.com/v1", "Thing", "things", true)
 	api.Put(owned, run)
-	chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(owned))
+	chain := resolve(t, newResolver(t, api, resolver.Settings{}), refTo(owned))
 	require.Equal(t, "build-", chain.End().GenerateName)
 	require.Empty(t, chain.Objects[0].GenerateName, "the pod has an owner")
 }

@@ -147,7 +147,7 @@ func TestReferencesThatLackSomething(t *testing.T) {
 			api.ReverseDiscovery() // so that Kubernetes' own groups come last
 			api.Serve("auth.example.com/v1", "Review", "reviews", true, "create")
 			api.Put(deployment, replicaSet, node, ordered, service, knative, only, alien, ingress)
-			r := newResolver(t, api, resolver.Config{})
+			r := newResolver(t, api, resolver.Settings{})
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)), "cold")
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)), "warm")
 		})
@@ -157,17 +157,17 @@ func TestReferencesThatLackSomething(t *testing.T) {
 // A kubelet reports its start before it creates its Node.
 func TestANodeThatDoesNotExistYet(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	byName := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: node.Name}
-	require.Equal(t, resolver.NotFound, resolve(t, r, byName).Resolution)
+	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, byName).Resolution)
 
 	api.Put(node)
 	api.Seen()
 	clock.pass(time.Second - time.Millisecond)
-	require.Equal(t, resolver.NotFound, resolve(t, r, byName).Resolution)
+	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, byName).Resolution)
 	require.Empty(t, api.Seen(), "many events do not cause many requests")
 	clock.pass(time.Millisecond)
-	require.Equal(t, resolver.Complete, resolve(t, r, byName).Resolution)
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, byName).Resolution)
 }
 
 // A kubelet reports the first events of a static pod before it creates its mirror pod.
@@ -178,20 +178,20 @@ func TestAMirrorPodThatDoesNotExistYet(t *testing.T) {
 		Annotations: map[string]string{"kubernetes.io/config.mirror": hash}, Owners: []metav1.OwnerReference{apitest.OwnedBy(node, true)},
 	}
 	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	static, other := refTo(withUID(mirror, hash)), refTo(withUID(mirror, "5ff49cb0-7b6e-4b4c-9fd5-1a2b3c4d5e6f"))
-	require.Equal(t, resolver.NotFound, resolve(t, r, static).Resolution)
-	require.Equal(t, resolver.NotFound, resolve(t, r, other).Resolution)
+	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, static).Resolution)
+	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, other).Resolution)
 	api.Put(mirror, node)
 	clock.pass(time.Second)
-	require.Equal(t, resolver.NotFound, resolve(t, r, other).Resolution, "another pod is not created soon")
-	require.Equal(t, resolver.Complete, resolve(t, r, static).Resolution)
+	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, other).Resolution, "another pod is not created soon")
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, static).Resolution)
 }
 
 // Events keep coming about Nodes that never exist.
 func TestANodeThatNeverExists(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	requests := func(seconds int) (paths int) {
 		api.Seen()
 		for range seconds {
@@ -227,7 +227,7 @@ func TestStaticPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
 			api.Put(mirror, node)
-			r := newResolver(t, api, resolver.Config{})
+			r := newResolver(t, api, resolver.Settings{})
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)))
 			api.Seen()
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)))
@@ -237,7 +237,7 @@ func TestStaticPods(t *testing.T) {
 	t.Run("the mirror is created again", func(t *testing.T) {
 		api, clock := apitest.NewObjects(t), newClock()
 		api.Put(mirror, node)
-		r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: time.Minute})
+		r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: time.Minute})
 		resolve(t, r, byHash)
 		api.Put(withUID(mirror, "m2"))
 		require.Equal(t, whole, text(resolve(t, r, byHash)))
@@ -247,7 +247,7 @@ func TestStaticPods(t *testing.T) {
 	t.Run("many at once", func(t *testing.T) {
 		api := apitest.NewObjects(t)
 		api.Put(mirror, node)
-		r := newResolver(t, api, resolver.Config{})
+		r := newResolver(t, api, resolver.Settings{})
 		refs := append(crowd(api, "kube-system", 20), byHash)
 		requireComplete(t, r.Resolve(t.Context(), refs))
 	})
@@ -261,7 +261,7 @@ func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
 	v1 := hpa
 	v1.APIVersion = "autoscaling/v1"
 	api.Put(hpa, v1)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	for asked, want := range map[string]string{
 		"autoscaling/v1":      "autoscaling/v1", // served
 		"autoscaling/v2":      "autoscaling/v2",
@@ -299,9 +299,9 @@ func TestHostileReferences(t *testing.T) {
 	for name, ref := range refs {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
-			r := newResolver(t, api, resolver.Config{})
+			r := newResolver(t, api, resolver.Settings{})
 			chain := resolve(t, r, ref)
-			require.Equal(t, resolver.NotFound, chain.Resolution)
+			require.Equal(t, resolver.ResolutionNotFound, chain.Resolution)
 			require.Len(t, chain.Objects, 1)
 			require.Equal(t, ref.Name, chain.Objects[0].Name)
 			require.Nil(t, chain.End())
@@ -318,7 +318,7 @@ func FuzzResolve(f *testing.F) {
 	f.Add("a/b/c", "%", "?", "#", "n1")
 	api := apitest.NewObjects(f)
 	api.Put(pod, replicaSet, deployment)
-	r := newResolver(f, api, resolver.Config{CacheSize: 100})
+	r := newResolver(f, api, resolver.Settings{CacheSize: 100})
 	f.Fuzz(func(t *testing.T, apiVersion, kind, namespace, name, uid string) {
 		chain := resolve(t, r, resolver.Reference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid)})
 		require.Equal(t, name, chain.Objects[0].Name)

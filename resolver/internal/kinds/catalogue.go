@@ -58,8 +58,8 @@ type Catalogue struct {
 	reading  chan struct{} // closed when the read that is in flight ends; nil: there is none
 }
 
-// Config configures a catalogue.
-type Config struct {
+// Settings configure a catalogue.
+type Settings struct {
 	Client *http.Client
 	// URL returns the address of a path on the API server.
 	URL func(path string) string
@@ -73,10 +73,10 @@ type Config struct {
 }
 
 // New returns a catalogue that has read nothing.
-func New(c Config) *Catalogue {
+func New(s Settings) *Catalogue {
 	return &Catalogue{
-		documents: &documents{client: c.Client, url: c.URL, send: c.Send},
-		run:       c.Run, retry: c.Retry, now: c.Now,
+		documents: &documents{client: s.Client, url: s.URL, send: s.Send},
+		run:       s.Run, retry: s.Retry, now: s.Now,
 		permits: rate.NewLimiter(rate.Every(readInterval), readBurst),
 	}
 }

@@ -43,7 +43,7 @@ func newClient(t *testing.T, api *apitest.Objects) *client {
 		_, _ = w.Write(recorder.Body.Bytes())
 	}))
 	t.Cleanup(server.Close)
-	c.Catalogue = kinds.New(kinds.Config{
+	c.Catalogue = kinds.New(kinds.Settings{
 		Client: server.Client(),
 		URL:    func(path string) string { return server.URL + path },
 		Send:   func(request func(context.Context) error) error { return request(t.Context()) },
@@ -202,7 +202,7 @@ func TestAnswersThatAreNoDocuments(t *testing.T) {
 				_, _ = w.Write([]byte(test.body))
 			}))
 			defer server.Close()
-			c := &client{Catalogue: kinds.New(kinds.Config{
+			c := &client{Catalogue: kinds.New(kinds.Settings{
 				Client: server.Client(),
 				URL:    func(path string) string { return server.URL + path },
 				Send:   func(request func(context.Context) error) error { return request(t.Context()) },
