@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/large"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -105,13 +104,13 @@ type cache struct {
 	mu       sync.Mutex
 	objects  *simplelru.LRU[lookupKey, *entry] // the mirror of a static pod has a second key, with the static pod's UID
 	newest   map[objectKey]*entry              // the objects that had the names last
-	large    *large.Objects[*entry]
+	large    *largeEntries
 	failures *simplelru.LRU[lookupKey, failed]
 }
 
 func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
 	c := &cache{
-		ttl: ttl, now: now, newest: make(map[objectKey]*entry), large: large.New[*entry](),
+		ttl: ttl, now: now, newest: make(map[objectKey]*entry), large: newLargeEntries(),
 		failures: newLRU[lookupKey, failed](min(size, maxFailures), nil),
 	}
 	c.objects = newLRU(size, c.removedLocked)
@@ -135,7 +134,7 @@ func (c *cache) removedLocked(_ lookupKey, e *entry) {
 	if c.newest[e.key] == e {
 		delete(c.newest, e.key)
 	}
-	c.large.Remove(e)
+	c.large.remove(e)
 }
 
 // find returns what needs no request: an object or a failure that is known and not too old. An
@@ -196,8 +195,8 @@ func (c *cache) store(key objectKey, found Object, requestedAt time.Duration) *O
 	if last == nil || last.UID == e.UID || last.checkedAt <= e.checkedAt { // Else a page of an old list comes late.
 		c.newest[key] = e
 	}
-	c.large.Add(e, e.Labels, e.Annotations)
-	for oldest, ok := c.large.Excess(); ok; oldest, ok = c.large.Excess() {
+	c.large.add(e)
+	for oldest, ok := c.large.excess(); ok; oldest, ok = c.large.excess() {
 		c.removeLocked(oldest)
 	}
 	return &e.Object
@@ -306,5 +305,5 @@ func (c *cache) removeLocked(e *entry) {
 func (c *cache) useLocked(e *entry) {
 	e.usedAt = c.now()
 	c.objects.Get(lookupKey{e.key, e.UID})
-	c.large.Use(e)
+	c.large.use(e)
 }

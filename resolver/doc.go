@@ -44,6 +44,7 @@
 //	clients.go    the API server's clients, and what their errors mean
 //
 //	cache.go      objects and failed lookups
+//	large.go      the memory of objects with many labels and annotations
 //	background.go requests that outlive their callers
 //
 //	internal/kinds    which kinds are served, by the names that references use

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/large"
 	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
@@ -229,7 +228,7 @@ func (s *stringSets) shared(set map[string]string) map[string]string {
 	if len(set) == 0 {
 		return nil
 	}
-	if large.Size(set) > 0 {
+	if largeSize(set) > 0 {
 		return set
 	}
 	content := contentOf(set)
