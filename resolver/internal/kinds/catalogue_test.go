@@ -132,6 +132,24 @@ func TestDocumentsThatHaveNotChangedAreNotSentAgain(t *testing.T) {
 	require.Equal(t, []int{304, 200, 200, 200}, c.answers(), "the other document is read again, too")
 }
 
+// After an upgrade of the API server, the first document has changed, and the second cannot be read.
+func TestOneDocumentIsReadAndTheOtherFails(t *testing.T) {
+	api := apitest.NewObjectsInMemory()
+	c := newClient(t, api)
+	_, err := c.find("v1", "Pod")
+	require.NoError(t, err)
+	api.Serve("v1", "Fresh", "freshes", true)
+	c.now += time.Second
+	api.Fail("/apis", apitest.Fault{Status: http.StatusServiceUnavailable, Times: 1})
+	_, err = c.find("v1", "Fresh")
+	require.Error(t, err)
+
+	c.now += 5 * time.Second
+	got, err := c.find("v1", "Fresh")
+	require.NoError(t, err)
+	require.Equal(t, "v1/freshes", got)
+}
+
 func TestAnAggregatedAPIServerThatIsAway(t *testing.T) {
 	api := apitest.NewObjectsInMemory()
 	api.Serve("metrics.example.com/v1", "Usage", "usages", true)
