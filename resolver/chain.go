@@ -85,8 +85,9 @@ type Object struct {
 	// is empty if neither is known.
 	UID types.UID
 
-	// GenerateName is metadata.generateName of an object without owners. It is empty if the object
-	// has owners, if its creator chose the name, or if the object is known only from a reference.
+	// GenerateName is metadata.generateName of an object that can be the end of a chain. It is empty
+	// for objects with other owners than those that Chain.End skips, if the object's creator chose
+	// the name, or if the object is known only from a reference.
 	GenerateName string
 
 	// Labels and Annotations hold only the keys that Settings keep. They are nil if no key is kept,
@@ -106,8 +107,10 @@ type Object struct {
 // GroupKind returns the object's API group and kind. A kind alone is not unique, because groups can
 // have kinds with the same name. If a kind moved out of the group extensions, GroupKind returns its
 // present group.
-func (o *Object) GroupKind() schema.GroupKind {
-	return schema.GroupKind{Group: kinds.CurrentGroupVersion(o.APIVersion, o.Kind).Group, Kind: o.Kind}
+func (o *Object) GroupKind() schema.GroupKind { return groupKind(o.APIVersion, o.Kind) }
+
+func groupKind(apiVersion, kind string) schema.GroupKind {
+	return schema.GroupKind{Group: kinds.CurrentGroupVersion(apiVersion, kind).Group, Kind: kind}
 }
 
 // hasUID reports whether a reference with the UID may mean the object. An empty UID means any.
@@ -150,6 +153,8 @@ type owner struct {
 	ambiguous bool
 }
 
+func (o owner) groupKind() schema.GroupKind { return groupKind(o.apiVersion, o.kind) }
+
 // none is the owner of an object without owners.
 var none unique.Handle[owner]
 
@@ -184,17 +189,34 @@ type Chain struct {
 	Resolution Resolution
 }
 
-// End returns the last object of the chain if nothing above it is needed to name what the requested
-// object belongs to: the object without an owner, a core Node, or the object that may not be read,
-// as the reference names it. It returns nil if the chain is cut short for another reason: then an
-// object above the last one would be a better answer a moment later.
+// notWorkloads are the kinds that hold data or addresses, and run nothing. Tools that mirror clusters
+// let them own pods, so that these are deleted with them.
+var notWorkloads = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:                                true,
+	{Kind: "Endpoints"}:                                true,
+	{Kind: "PersistentVolume"}:                         true,
+	{Kind: "PersistentVolumeClaim"}:                    true,
+	{Kind: "Secret"}:                                   true,
+	{Kind: "Service"}:                                  true,
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: true,
+}
+
+// End returns what the requested object belongs to, if nothing further up is needed to name it: the
+// object without an owner, a core Node, or the object that may not be read, as the reference names
+// it. It skips owners that run nothing, such as a Service; only the requested object may be one. It
+// returns nil if the chain is cut short for another reason: then an object above the last one would
+// be a better answer a moment later.
 func (c Chain) End() *Object {
 	switch c.Resolution {
 	case ResolutionComplete, ResolutionAmbiguous, ResolutionForbidden:
-		return c.Objects[len(c.Objects)-1]
 	default:
 		return nil
 	}
+	last := len(c.Objects) - 1
+	for last > 0 && notWorkloads[c.Objects[last].GroupKind()] {
+		last--
+	}
+	return c.Objects[last]
 }
 
 // Resolution reports how far the resolver could follow a chain.

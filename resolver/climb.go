@@ -199,8 +199,7 @@ func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) answer {
 
 // withoutKind returns the known part of the object while its kind cannot be looked up.
 func (s *search) withoutKind(err error) answer {
-	gk := kinds.CurrentGroupVersion(s.ref.APIVersion, s.ref.Kind).WithKind(s.ref.Kind).GroupKind()
-	kind := unique.Make(gk)
+	kind := unique.Make(groupKind(s.ref.APIVersion, s.ref.Kind))
 	object := s.climb.cache.stored(kind, s.namespace(), s.ref.Name, s.uid(kind))
 	switch {
 	case object != nil:

@@ -198,7 +198,8 @@ func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Obje
 	if k.Name == coreNode {
 		return object // Its name is that of a machine, and what owns it is no workload.
 	}
-	if object.owner = chooseOwner(meta.OwnerReferences); object.owner == none {
+	object.owner = chooseOwner(meta.OwnerReferences)
+	if object.owner == none || notWorkloads[object.owner.Value().groupKind()] {
 		object.GenerateName = unique.Make(text.Value(meta.GenerateName)).Value()
 	}
 	if k.Name == corePod {

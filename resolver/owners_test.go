@@ -4,6 +4,7 @@ package resolver_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -289,6 +290,51 @@ func TestTheEndOfAChain(t *testing.T) {
 	}
 }
 
+// Tools that mirror clusters let objects own pods that run nothing.
+func TestAnOwnerThatRunsNothingIsNotTheEnd(t *testing.T) {
+	in := func(apiVersion, kind string, owners ...metav1.OwnerReference) apitest.Object {
+		return apitest.Object{APIVersion: apiVersion, Kind: kind, Namespace: "shop", Name: "x", UID: apiVersion + kind, Owners: owners}
+	}
+	volume := in("v1", "PersistentVolume")
+	volume.Namespace = ""
+	service, custom := in("v1", "Service"), in("example.com/v1", "Service")
+	slice := in("discovery.k8s.io/v1", "EndpointSlice", apitest.OwnedBy(service, true))
+	ownedBy := func(owner apitest.Object) apitest.Object { return withOwners(pod, apitest.OwnedBy(owner, true)) }
+	for name, test := range map[string]struct {
+		objects   []apitest.Object // the first one is requested
+		forbidden bool             // the last one
+		want      string
+	}{
+		"a Service":                             {objects: []apitest.Object{ownedBy(service), service}, want: "Pod/shop/fe-1-a=p1"},
+		"a ConfigMap":                           {objects: []apitest.Object{ownedBy(in("v1", "ConfigMap")), in("v1", "ConfigMap")}, want: "Pod/shop/fe-1-a=p1"},
+		"a ConfigMap that may not be read":      {objects: []apitest.Object{ownedBy(in("v1", "ConfigMap")), in("v1", "ConfigMap")}, forbidden: true, want: "Pod/shop/fe-1-a=p1"},
+		"a Secret":                              {objects: []apitest.Object{ownedBy(in("v1", "Secret")), in("v1", "Secret")}, want: "Pod/shop/fe-1-a=p1"},
+		"a PersistentVolumeClaim":               {objects: []apitest.Object{ownedBy(in("v1", "PersistentVolumeClaim")), in("v1", "PersistentVolumeClaim")}, want: "Pod/shop/fe-1-a=p1"},
+		"a PersistentVolume":                    {objects: []apitest.Object{ownedBy(volume), volume}, want: "Pod/shop/fe-1-a=p1"},
+		"Endpoints":                             {objects: []apitest.Object{ownedBy(in("v1", "Endpoints")), in("v1", "Endpoints")}, want: "Pod/shop/fe-1-a=p1"},
+		"an EndpointSlice of a Service":         {objects: []apitest.Object{ownedBy(slice), slice, service}, want: "Pod/shop/fe-1-a=p1"},
+		"above a Deployment":                    {objects: []apitest.Object{pod, replicaSet, withOwners(deployment, apitest.OwnedBy(service, true)), service}, want: "Deployment.apps/shop/fe=d1"},
+		"a Service that a custom resource owns": {objects: []apitest.Object{ownedBy(service), withOwners(service, apitest.OwnedBy(custom, true)), custom}, want: "Service.example.com/shop/x=example.com/v1Service"},
+		"a Service of another group":            {objects: []apitest.Object{ownedBy(custom), custom}, want: "Service.example.com/shop/x=example.com/v1Service"},
+		"the requested object itself":           {objects: []apitest.Object{service}, want: "Service/shop/x=v1Service"},
+		"the requested object, and its owner":   {objects: []apitest.Object{slice, service}, want: "EndpointSlice.discovery.k8s.io/shop/x=discovery.k8s.io/v1EndpointSlice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.NewObjects(t)
+			for _, o := range test.objects {
+				api.Serve(o.APIVersion, o.Kind, strings.ToLower(o.Kind)+"s", o.Namespace != "")
+				api.Put(o)
+			}
+			if last := test.objects[len(test.objects)-1]; test.forbidden {
+				api.Fail(api.Path(last), apitest.Fault{Status: http.StatusForbidden})
+			}
+			chain := resolve(t, newResolver(t, api, resolver.Settings{}), refTo(test.objects[0]))
+			require.Len(t, chain.Objects, len(test.objects), "it is on the chain")
+			require.Equal(t, test.want, objectText(chain.End()))
+		})
+	}
+}
+
 func TestTheGeneratedNameOfAnObjectWithoutOwnersIsKnown(t *testing.T) {
 	run := apitest.Object{APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "build-x7k2p", UID: "a1", GenerateName: "build-"}
 	owned := pod
@@ -299,4 +345,10 @@ func TestTheGeneratedNameOfAnObjectWithoutOwnersIsKnown(t *testing.T) {
 	chain := resolve(t, newResolver(t, api, resolver.Settings{}), refTo(owned))
 	require.Equal(t, "build-", chain.End().GenerateName)
 	require.Empty(t, chain.Objects[0].GenerateName, "the pod has an owner")
+
+	service := apitest.Object{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "fe", UID: "s1"}
+	run.Owners = []metav1.OwnerReference{apitest.OwnedBy(service)}
+	api.Put(run, service)
+	chain = resolve(t, newResolver(t, api, resolver.Settings{}), refTo(owned))
+	require.Equal(t, "build-", chain.End().GenerateName, "a Service is not the end")
 }
