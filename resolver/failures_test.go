@@ -4,6 +4,7 @@ package resolver_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -27,7 +28,7 @@ func TestFailures(t *testing.T) {
 		{"it may not be read", apitest.Fault{Status: http.StatusForbidden}, resolver.ResolutionForbidden, 1, time.Minute},
 		{"the token is not accepted", apitest.Fault{Status: http.StatusUnauthorized}, resolver.ResolutionUnavailable, 1, 5 * time.Second},
 		{"the API server is ill", apitest.Fault{Status: http.StatusInternalServerError}, resolver.ResolutionUnavailable, 1, 5 * time.Second},
-		{"what the API server asks is too slow", apitest.Fault{Status: http.StatusGatewayTimeout}, resolver.ResolutionTimeout, 1, 5 * time.Second},
+		{"what the API server asks is too slow", apitest.Fault{Status: http.StatusGatewayTimeout}, resolver.ResolutionTimeout, 1, time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -160,6 +161,55 @@ func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {
 		require.Equal(t, "Node/n1=8f3c: timeout", text(chains[0]))
 		require.Equal(t, resolver.ResolutionComplete, chains[1].Resolution)
 	})
+}
+
+// One object of a kind hangs, and the others answer. Its Events keep coming. A batch waits for it
+// once per 1, 2, 4, … 60 s, also while the request of an earlier batch still hangs.
+func TestAnObjectThatHangsCostsFewBatchesTheirTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		hanging    apitest.Object
+		isKnown    bool // and its refresh hangs
+		resolution resolver.Resolution
+	}{
+		"a custom resource":              {numberedThing("Thing", 0), false, resolver.ResolutionTimeout},
+		"a Node":                         {node, false, resolver.ResolutionTimeout},
+		"an object that was read before": {numberedThing("Thing", 0), true, resolver.ResolutionComplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				api.Delay = time.Millisecond
+				api.Serve("example.com/v1", "Thing", "things", true, "get")
+				api.Put(test.hanging)
+				api.Fail("/api/v1/nodes?list", apitest.Fault{Status: http.StatusForbidden})
+				r := inMemory(t, api, resolver.Settings{CacheTTL: time.Minute})
+				if test.isKnown {
+					resolve(t, r, refTo(test.hanging))
+					time.Sleep(time.Minute)
+				}
+				hang := api.Hang(t, api.Path(test.hanging))
+				var waited []int // the batches that waited
+				for i := range 200 {
+					other := test.hanging
+					other.Name, other.UID = fmt.Sprint("other-", i), fmt.Sprint("other-", i)
+					api.Put(other)
+					begun := time.Now()
+					chains := r.Resolve(t.Context(), []resolver.Reference{refTo(test.hanging), refTo(other)})
+					require.Equal(t, test.resolution, chains[0].Resolution)
+					require.Equal(t, resolver.ResolutionComplete, chains[1].Resolution)
+					if time.Since(begun) > 100*time.Millisecond {
+						waited = append(waited, i)
+					}
+					time.Sleep(3*time.Second - time.Since(begun))
+				}
+				require.LessOrEqual(t, len(waited), 7+9, "after 1, 2, 4, … s, then once a minute: %v", waited)
+				require.GreaterOrEqual(t, len(waited), 7+7, "it is looked up again: %v", waited)
+				hang()
+				time.Sleep(time.Minute)
+				require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(test.hanging)).Resolution)
+			})
+		})
+	}
 }
 
 func TestACallerThatLeavesProvesNothing(t *testing.T) {

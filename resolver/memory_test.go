@@ -100,7 +100,7 @@ func TestARefreshThatFails(t *testing.T) {
 		remembered time.Duration
 	}{
 		{"unavailable", http.StatusInternalServerError, 5 * time.Second},
-		{"timeout", http.StatusGatewayTimeout, 5 * time.Second},
+		{"timeout", http.StatusGatewayTimeout, time.Second},
 		{"forbidden", http.StatusForbidden, time.Minute},
 	}
 	for _, test := range tests {
