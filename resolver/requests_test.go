@@ -346,6 +346,39 @@ func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 	callers.Wait()
 }
 
+// The API server answered a consistent request before the object was created, and the answer comes
+// after it.
+func TestAnAnswerFromBeforeProvesNothingAgainstANewerObject(t *testing.T) {
+	for name, uids := range map[string]struct{ earlier, later string }{
+		"two objects of one name":                      {"d0", deployment.UID},
+		"an object, then whatever object has the name": {"d0", ""},
+		"whatever object has the name, then an object": {"", deployment.UID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, release := apitest.NewObjectsInMemory(), make(chan struct{})
+				r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+					response, err := api.RoundTrip(r)
+					if r.URL.Path == api.Path(deployment) && !r.URL.Query().Has("resourceVersion") {
+						<-release
+					}
+					return response, err
+				}), resolver.Settings{})
+				earlier, later := refTo(withUID(deployment, uids.earlier)), refTo(withUID(deployment, uids.later))
+				var callers sync.WaitGroup
+				callers.Go(func() { require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, earlier).Resolution) })
+				synctest.Wait()
+				time.Sleep(10 * time.Millisecond)
+				api.Put(deployment)
+				callers.Go(func() { require.Equal(t, resolver.ResolutionComplete, resolve(t, r, later).Resolution) })
+				time.Sleep(10 * time.Millisecond)
+				close(release)
+				callers.Wait()
+			})
+		})
+	}
+}
+
 func TestConcurrencyIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
