@@ -105,7 +105,7 @@ func (b *breakers) probeUntilAnswered(kind unique.Handle[schema.GroupKind]) {
 	for {
 		select {
 		case <-time.After(probeInterval):
-		case <-b.background.context().Done():
+		case <-b.background.ctx.Done():
 			return
 		}
 		wanted, isOpen := b.nextProbe(kind)

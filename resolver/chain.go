@@ -65,7 +65,7 @@ func isSegment(s string) bool {
 // node's name as the UID; Object leaves such a UID out.
 func (r Reference) Object() *Object {
 	object := &Object{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
-	if isNode(object) && string(r.UID) == r.Name {
+	if unique.Make(object.GroupKind()) == coreNode && string(r.UID) == r.Name {
 		object.UID = ""
 	}
 	return object
@@ -120,8 +120,6 @@ func (o *Object) hasUID(uid types.UID) bool {
 
 // Found reports whether the object was read from the API server, and not only named by a reference.
 func (o *Object) Found() bool { return o.found }
-
-func isNode(o *Object) bool { return unique.Make(o.GroupKind()) == coreNode }
 
 // servedAs returns the object as another version of its group serves it. The metadata is the same
 // in all versions.

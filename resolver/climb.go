@@ -78,9 +78,6 @@ func (c *climb) end(resolution Resolution, last *Object) (Chain, bool) {
 	return Chain{Objects: c.objects, Resolution: resolution}, !c.isCold
 }
 
-// hits returns how many objects needed no request.
-func (c *climb) hits() int { return c.known }
-
 // has reports whether the object is already in the chain.
 func (c *climb) has(object *Object) bool {
 	return slices.ContainsFunc(c.objects, object.is)

@@ -103,7 +103,7 @@ func (f *fetcher) sendNow(t target, isConsistent bool, request func(context.Cont
 // do sends a request that no limit counts, as discovery does. client-go repeats it if the API server
 // asks for this (Retry-After).
 func (f *fetcher) do(request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(f.background.context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(f.background.ctx, requestTimeout)
 	defer cancel()
 	sentAt := time.Now()
 	err := request(ctx)

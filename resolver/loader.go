@@ -55,7 +55,7 @@ type loader struct {
 type load struct {
 	target
 	wants   []*want // those that still wait
-	sent    int     // requests that may bring it
+	sent    int     // requests that were sent for it
 	isAlone bool    // it is read by itself, not only in a list
 	// needsProof is set if a list from the watch cache did not have the object.
 	needsProof bool
@@ -147,30 +147,18 @@ func (l *loader) refuses(t target) Resolution {
 // not be refreshed, or a failure. A request that was not sent proves nothing, nor does a caller that
 // leaves early.
 func (l *loader) leave(t target, w *want) answer {
-	isWaiting, isSent := l.remove(t, w)
-	switch {
-	case !isWaiting:
-		return <-w.answer
-	case l.background.isClosed():
-		return l.cache.fail(t.key, w.uid, ResolutionUnavailable, false)
-	default:
-		isProven := isSent && errors.Is(context.Cause(w.ctx), errLookupTimeout)
-		return l.cache.fail(t.key, w.uid, ResolutionTimeout, isProven)
-	}
-}
-
-// remove removes a want. It reports whether the want was still waiting, and whether any request for
-// its object was sent.
-func (l *loader) remove(t target, w *want) (isWaiting, isSent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	waiting := l.loads[t.key]
-	if waiting == nil {
-		return false, false
+	if waiting == nil || !slices.Contains(waiting.wants, w) {
+		return <-w.answer
 	}
-	before := len(waiting.wants)
 	waiting.wants = slices.DeleteFunc(waiting.wants, func(other *want) bool { return other == w })
-	return len(waiting.wants) < before, waiting.sent > 0
+	if l.background.isClosed() {
+		return l.cache.fail(t.key, w.uid, ResolutionUnavailable, false)
+	}
+	isProven := waiting.sent > 0 && errors.Is(context.Cause(w.ctx), errLookupTimeout)
+	return l.cache.fail(t.key, w.uid, ResolutionTimeout, isProven)
 }
 
 // addLocked lets a want wait for an object.
@@ -346,7 +334,7 @@ func (l *loader) readList(read *list, planned listing) {
 			return
 		}
 		// It was begun for more objects than those that climbs still want.
-		need.ctx, need.isThere = l.background.context(), func() bool { return true }
+		need.ctx, need.isThere = l.background.ctx, func() bool { return true }
 		options = metav1.ListOptions{Limit: int64(planned.limit), Continue: page.Continue}
 	}
 }

@@ -63,7 +63,7 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 		known = climb{cache: r.cache, loader: r.loader, maxDepth: r.maxDepth}
 		if chain, isKnown := known.chain(ref); isKnown {
 			chains[i] = chain
-			r.observeHits(known.hits())
+			r.observeHits(known.known)
 		} else {
 			cold = append(cold, i)
 		}
@@ -78,13 +78,13 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int, chains []Chain) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.lookupTimeout, errLookupTimeout)
 	defer cancel()
-	defer context.AfterFunc(r.background.context(), cancel)()
+	defer context.AfterFunc(r.background.ctx, cancel)()
 	var climbs sync.WaitGroup
 	for _, i := range cold {
 		climbs.Go(func() {
 			waiting := climb{cache: r.cache, loader: r.loader, maxDepth: r.maxDepth, ctx: ctx}
 			chains[i], _ = waiting.chain(refs[i])
-			r.observeHits(waiting.hits())
+			r.observeHits(waiting.known)
 		})
 	}
 	climbs.Wait()
