@@ -56,5 +56,5 @@
 // # Callers that need no owners
 //
 // [Reference.ObjectOnly] saves the requests for owners that the caller does not use, for example
-// those of a Node.
+// those of a Namespace.
 package resolver
