@@ -22,9 +22,8 @@ const (
 	stableFailureTTL = time.Minute
 	// transientFailureTTL is the time for which a failure is cached that may end soon.
 	transientFailureTTL = 5 * time.Second
-	// firstFailureTTL is the time for which a failure of one object is first cached that may end
-	// soon, but that costs callers their time each time it is found out. The time doubles with each
-	// failed lookup, up to stableFailureTTL.
+	// firstFailureTTL is the time for which a failure is first cached that doubles this time with each
+	// lookup, up to stableFailureTTL.
 	firstFailureTTL = time.Second
 	// maxFailures is the maximum number of cached failures. Anybody who may write Events can cause
 	// them, with texts of almost 1 KiB. Beyond this number, objects are looked up again.
@@ -232,7 +231,7 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 // failedAgain returns what to cache of a lookup that failed after the last one.
 func (c *cache) failedAgain(last failed, key lookupKey, failure Resolution) failed {
 	now, ttl := c.now(), failureTTL(failure)
-	if endsSoon(key, failure) {
+	if doubles(key, failure) {
 		switch since := now - last.until; {
 		case last.failure != failure || since > stableFailureTTL:
 			ttl = firstFailureTTL
@@ -245,10 +244,10 @@ func (c *cache) failedAgain(last failed, key lookupKey, failure Resolution) fail
 	return failed{failure, ttl, now + ttl}
 }
 
-// endsSoon reports whether a failure of one object is likely to end soon, but is costly to find out.
+// doubles reports whether each lookup that fails so doubles the time for which the failure is cached.
 // A kubelet reports the first events before it creates the Node or the mirror of a static pod. A
-// lookup that times out costs all that callers want at the same time their time.
-func endsSoon(key lookupKey, failure Resolution) bool {
+// lookup that times out delays all that callers want at the same time.
+func doubles(key lookupKey, failure Resolution) bool {
 	return failure == ResolutionTimeout || failure == ResolutionNotFound && (key.kind == coreNode || isStaticPod(key))
 }
 
@@ -268,7 +267,7 @@ func (c *cache) len() int {
 	return c.objects.Len()
 }
 
-// failureTTL returns how long a failure is cached that is not one of endsSoon.
+// failureTTL returns how long a failure is cached that does not double this time.
 func failureTTL(failure Resolution) time.Duration {
 	switch failure {
 	case ResolutionNotFound, ResolutionForbidden:
