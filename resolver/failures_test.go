@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,6 +213,28 @@ func TestAnObjectThatHangsCostsFewBatchesTheirTime(t *testing.T) {
 	}
 }
 
+// Callers that wait for the same object at the same time count as one.
+func TestManyLookupsOfAnObjectThatHangsAreOneFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		hanging, healthy := numberedThing("Thing", 0), numberedThing("Thing", 1)
+		api.Put(hanging, healthy)
+		api.Hang(t, api.Path(hanging))
+		r := inMemory(t, api, resolver.Settings{})
+		r.Resolve(t.Context(), append(slices.Repeat([]resolver.Reference{refTo(hanging)}, 20), refTo(healthy)))
+
+		begun := time.Now()
+		require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(hanging)).Resolution)
+		require.Zero(t, time.Since(begun), "it is remembered")
+		time.Sleep(time.Second)
+		begun = time.Now()
+		require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(hanging)).Resolution)
+		require.NotZero(t, time.Since(begun), "for a second")
+	})
+}
+
 func TestACallerThatLeavesProvesNothing(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(deployment)
@@ -226,6 +249,21 @@ func TestACallerThatLeavesProvesNothing(t *testing.T) {
 	require.Equal(t, resolver.ResolutionTimeout, (<-done)[0].Resolution)
 	release()
 	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution, "it is not taken for timed out")
+}
+
+// The same while the documents of all kinds are read.
+func TestACallerThatLeavesDiscoveryProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Put(deployment)
+		r := inMemory(t, api, resolver.Settings{})
+		release := api.Hang(t, "/apis")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Equal(t, resolver.ResolutionTimeout, r.Resolve(ctx, []resolver.Reference{refTo(deployment)})[0].Resolution)
+		time.AfterFunc(time.Second, release)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution)
+	})
 }
 
 func TestClose(t *testing.T) {
