@@ -418,6 +418,21 @@ func TestTheRateLimitHolds(t *testing.T) {
 	})
 }
 
+func TestARequestThatWasNeverSentIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		api.Put(numberedThing("Thing", 0), numberedThing("Thing", 1))
+		config := &rest.Config{Host: "http://api", QPS: 1 / 1.5, Burst: 1, Transport: api}
+		r, err := resolver.New(config, resolver.Settings{LookupTimeout: time.Second})
+		require.NoError(t, err)
+		defer r.Close()
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 0))).Resolution)
+		require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+	})
+}
+
 // A Role can permit to read its own Namespace, but not to list all.
 func TestNamespacesAreNotListedIfOnlySomeAreResolved(t *testing.T) {
 	api := apitest.NewObjects(t)
