@@ -547,13 +547,32 @@ func TestAListUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 			chains := r.Resolve(t.Context(), append(pods, gone, alsoGone))
 			require.Equal(t, resolver.ResolutionNotFound, chains[len(pods)].Resolution)
 		})
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 		newer := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "newer", UID: "newer"}
 		api.Put(newer)
 		callers.Go(func() { require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(newer)).Resolution) })
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 		close(release)
 		callers.Wait()
+	})
+}
+
+// A list shows that objects are missing, and the list that would prove it fails.
+func TestAListThatFailsProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 10)
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			isList := strings.HasSuffix(r.URL.Path, "/pods")
+			if isList && r.URL.Query().Has("resourceVersion") { // The watch cache lags behind.
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprint(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[]}`)
+			} else if isList {
+				http.Error(w, "etcd is away", http.StatusInternalServerError)
+			}
+			return isList
+		}}, resolver.Settings{})
+		requireComplete(t, r.Resolve(t.Context(), pods))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,40 @@ func TestFailures(t *testing.T) {
 			require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(pod)).Resolution, "requested again")
 		})
 	}
+}
+
+// Only what does not exist yet is looked up again soon.
+func TestANodeThatMayNotBeRead(t *testing.T) {
+	api, clock := apitest.NewObjects(t), newClock()
+	api.Put(node)
+	api.Fail(api.Path(node), apitest.Fault{Status: http.StatusForbidden})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
+	require.Equal(t, resolver.ResolutionForbidden, resolve(t, r, refTo(node)).Resolution)
+	api.Heal(api.Path(node))
+	clock.pass(time.Minute - time.Millisecond)
+	require.Equal(t, resolver.ResolutionForbidden, resolve(t, r, refTo(node)).Resolution)
+	clock.pass(time.Millisecond)
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(node)).Resolution)
+}
+
+// A failure answers all that wait for it, also those that came after the request was sent.
+func TestAFailureAnswersAllThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, hang := apitest.NewObjectsInMemory(), make(chan struct{})
+		api.Put(deployment)
+		api.Fail(api.Path(deployment), apitest.Fault{Hang: hang, Status: http.StatusInternalServerError})
+		r := inMemory(t, api, resolver.Settings{})
+		var callers sync.WaitGroup
+		for range 2 {
+			callers.Go(func() {
+				require.Equal(t, resolver.ResolutionUnavailable, resolve(t, r, refTo(deployment)).Resolution)
+			})
+			time.Sleep(10 * time.Millisecond)
+		}
+		close(hang)
+		callers.Wait()
+		require.Equal(t, []string{api.Path(deployment)}, api.SeenObjects())
+	})
 }
 
 func TestAnAPIServerThatIsAway(t *testing.T) {

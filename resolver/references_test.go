@@ -179,12 +179,20 @@ func TestAMirrorPodThatDoesNotExistYet(t *testing.T) {
 	}
 	api, clock := apitest.NewObjects(t), newClock()
 	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
-	static, other := refTo(withUID(mirror, hash)), refTo(withUID(mirror, "5ff49cb0-7b6e-4b4c-9fd5-1a2b3c4d5e6f"))
-	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, static).Resolution)
-	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, other).Resolution)
+	static := refTo(withUID(mirror, hash))
+	others := []resolver.Reference{
+		refTo(withUID(mirror, "5ff49cb0-7b6e-4b4c-9fd5-1a2b3c4d5e6f")), refTo(withUID(mirror, "0123abcd")), refTo(withUID(deployment, hash)),
+	}
+	for _, ref := range append(others, static) {
+		require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, ref).Resolution)
+	}
 	api.Put(mirror, node)
+	api.Seen()
 	clock.pass(time.Second)
-	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, other).Resolution, "another pod is not created soon")
+	for _, other := range others {
+		require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, other).Resolution)
+	}
+	require.Empty(t, api.Seen(), "another object is not created soon")
 	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, static).Resolution)
 }
 
@@ -229,6 +237,9 @@ func TestStaticPods(t *testing.T) {
 			api.Put(mirror, node)
 			r := newResolver(t, api, resolver.Settings{})
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)))
+			if test.want == whole {
+				require.Len(t, api.SeenObjects(), 2, "a request for each object")
+			}
 			api.Seen()
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)))
 			require.Empty(t, api.Seen(), "it is known")
@@ -277,6 +288,14 @@ func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
 	require.Equal(t, "extensions/v1beta1", resolve(t, r, ref).Objects[0].APIVersion, "what is not found is as the reference says")
 }
 
+// Only for a Node, a UID that is the name means nothing.
+func TestTheObjectOfAReference(t *testing.T) {
+	ref := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"}
+	require.Empty(t, ref.Object().UID)
+	ref.Kind = "Pod"
+	require.EqualValues(t, "n1", ref.Object().UID)
+}
+
 // Nobody validates an involved object: an event may contain anything there.
 func TestHostileReferences(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
@@ -305,7 +324,11 @@ func TestHostileReferences(t *testing.T) {
 			require.Len(t, chain.Objects, 1)
 			require.Equal(t, ref.Name, chain.Objects[0].Name)
 			require.Nil(t, chain.End())
-			require.Empty(t, api.SeenObjects())
+			if strings.HasPrefix(name, "a group") {
+				require.Empty(t, api.SeenObjects())
+			} else {
+				require.Empty(t, api.Seen(), "no kind is looked up")
+			}
 			require.Zero(t, r.Len(), "nothing is remembered")
 		})
 	}

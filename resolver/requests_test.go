@@ -237,6 +237,44 @@ func TestANamespaceThatMayNotBeListed(t *testing.T) {
 	})
 }
 
+// Without permission to list a kind in the whole cluster, its lists in namespaces do. Nobody has to
+// permit more.
+func TestAMissingPermissionThatIsNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, observed := apitest.NewObjectsInMemory(), &observed{}
+		api.Fail("/api/v1/pods?list", apitest.Fault{Status: http.StatusForbidden})
+		api.Fail("/api/v1/nodes?list", apitest.Fault{Status: http.StatusForbidden})
+		r := inMemory(t, api, resolver.Settings{Observer: observed})
+		requireComplete(t, r.Resolve(t.Context(), crowd(api, "shop", 30)))
+		require.Empty(t, observed.refused)
+
+		other := withUID(node, "n2")
+		other.Name = "n2"
+		api.Put(node, other)
+		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(other)}))
+		require.Equal(t, []string{"list nodes in "}, observed.refused, "a kind without namespaces has only this list")
+	})
+}
+
+// A list that was never sent is not taken for one that failed.
+func TestAListThatWasNeverSentIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		things := []resolver.Reference{refTo(numberedThing("Thing", 0)), refTo(numberedThing("Thing", 1))}
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Put(node, numberedThing("Thing", 0), numberedThing("Thing", 1))
+		config := &rest.Config{Host: "http://api", QPS: 1 / 1.5, Burst: 1, Transport: api}
+		r, err := resolver.New(config, resolver.Settings{LookupTimeout: time.Second})
+		require.NoError(t, err)
+		defer r.Close()
+		resolve(t, r, refTo(node))
+		r.Resolve(t.Context(), things)
+		api.Seen()
+		requireComplete(t, r.Resolve(t.Context(), things))
+		require.Equal(t, []string{"/apis/example.com/v1/namespaces/shop/things?list"}, api.Seen())
+	})
+}
+
 func TestANamespaceThatMayNotBeRead(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
 	pods := crowd(api, "shop", 100)
