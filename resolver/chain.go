@@ -132,14 +132,6 @@ func (o *Object) servedAs(apiVersion string) *Object {
 	return &other
 }
 
-// is reports whether both are the same object. UIDs decide; if one is missing, the name decides.
-func (o *Object) is(other *Object) bool {
-	if o.UID != "" && other.UID != "" {
-		return o.UID == other.UID
-	}
-	return o.Name == other.Name && o.Namespace == other.Namespace && o.GroupKind() == other.GroupKind()
-}
-
 // owner is the one owner reference of an object that the resolver follows.
 type owner struct {
 	apiVersion string

@@ -49,7 +49,7 @@ func (c *climb) chain(from Reference) (Chain, bool) {
 		switch {
 		case failure != "":
 			return c.end(failure, object)
-		case c.has(object):
+		case c.hasUID(object.UID): // Its reference did not have it.
 			return c.end(ResolutionCycle, nil)
 		case object.owner == none && c.ambiguous:
 			return c.end(ResolutionAmbiguous, object)
@@ -76,11 +76,6 @@ func (c *climb) end(resolution Resolution, last *Object) (Chain, bool) {
 		c.objects = append(c.objects, last)
 	}
 	return Chain{Objects: c.objects, Resolution: resolution}, !c.isCold
-}
-
-// has reports whether the object is already in the chain.
-func (c *climb) has(object *Object) bool {
-	return slices.ContainsFunc(c.objects, object.is)
 }
 
 // hasUID reports whether an object with the UID is already in the chain.

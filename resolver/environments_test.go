@@ -452,6 +452,30 @@ func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 	})
 }
 
+// The watch cache goes on to answer that it does not have the objects, and only etcd could prove it.
+func TestAnswersOfTheWatchCacheDoNotHideThatEtcdHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/things/") && !r.URL.Query().Has("resourceVersion") {
+				sleep(r, time.Hour)
+			}
+			return false
+		}}, resolver.Settings{})
+		var callers sync.WaitGroup
+		for i := range 30 {
+			callers.Go(func() { resolve(t, r, refTo(numberedThing("Thing", i))) })
+			time.Sleep(100 * time.Millisecond)
+		}
+		begun := time.Now()
+		require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(numberedThing("Thing", 30))).Resolution)
+		require.Zero(t, time.Since(begun))
+		callers.Wait()
+	})
+}
+
 func TestAKindThatFailedAndIsThenForbidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()

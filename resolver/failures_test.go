@@ -88,9 +88,9 @@ func TestAFailureAnswersAllThatWait(t *testing.T) {
 		api.Fail(api.Path(deployment), apitest.Fault{Hang: hang, Status: http.StatusInternalServerError})
 		r := inMemory(t, api, resolver.Settings{})
 		var callers sync.WaitGroup
-		for range 2 {
+		for _, uid := range []string{deployment.UID, "d2"} {
 			callers.Go(func() {
-				require.Equal(t, resolver.ResolutionUnavailable, resolve(t, r, refTo(deployment)).Resolution)
+				require.Equal(t, resolver.ResolutionUnavailable, resolve(t, r, refTo(withUID(deployment, uid))).Resolution)
 			})
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -304,8 +304,10 @@ func TestACallerThatLeavesDiscoveryProvesNothing(t *testing.T) {
 func TestClose(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(pod, replicaSet, deployment, node)
-	r := newResolver(t, api, resolver.Settings{})
+	observed := &observed{}
+	r := newResolver(t, api, resolver.Settings{Observer: observed})
 	resolve(t, r, refTo(pod))
+	observed.counts()
 	api.Hang(t, api.Path(node))
 
 	done := make(chan resolver.Chain)
@@ -313,6 +315,8 @@ func TestClose(t *testing.T) {
 	api.AwaitRequest(t, api.Path(node))
 	r.Close()
 	require.Equal(t, resolver.ResolutionUnavailable, (<-done).Resolution, "who waits is let go")
+	results, _ := observed.counts()
+	require.Empty(t, results, "a request that Close ended shows nothing")
 	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(pod)).Resolution, "what is known stays known")
 	require.Equal(t, resolver.ResolutionUnavailable, resolve(t, r, refTo(node)).Resolution)
 	r.Close()

@@ -66,6 +66,11 @@ func TestOwners(t *testing.T) {
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: ambiguous",
 		},
 		{
+			name: "the owners of the first of several owners are followed, too",
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b), apitest.OwnedBy(c)), withOwners(b, apitest.OwnedBy(fleet, true)), c, fleet},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1 < Fleet.example.com/f=f1: ambiguous",
+		},
+		{
 			name: "why a chain is short matters more than that it is ambiguous",
 			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b), apitest.OwnedBy(c)), c},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: not_found",

@@ -3,6 +3,7 @@
 package resolver_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,28 @@ func TestReferencesThatLackSomething(t *testing.T) {
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)), "warm")
 		})
 	}
+}
+
+// A UID can prove which of several kinds is meant, although another one may not be read.
+func TestAReferenceWithoutAVersionToAKindThatMayNotBeRead(t *testing.T) {
+	core := apitest.Object{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "s", UID: "s1"}
+	custom := apitest.Object{APIVersion: "example.com/v1", Kind: "Service", Namespace: "shop", Name: "s", UID: "s2"}
+	for uid, want := range map[string]string{"s2": "Service.example.com/shop/s=s2: complete", "": "Service/shop/s: forbidden"} {
+		api := apitest.NewObjects(t)
+		api.Serve("example.com/v1", "Service", "services", true)
+		api.Put(core, custom)
+		api.Fail(api.Path(core), apitest.Fault{Status: http.StatusForbidden})
+		ref := resolver.Reference{Kind: "Service", Namespace: "shop", Name: "s", UID: types.UID(uid)}
+		require.Equal(t, want, text(resolve(t, newResolver(t, api, resolver.Settings{}), ref)))
+	}
+}
+
+func TestANodeByItsNameIsOneRequest(t *testing.T) {
+	api := apitest.NewObjects(t)
+	api.Put(node)
+	r := newResolver(t, api, resolver.Settings{})
+	resolve(t, r, refTo(withUID(node, node.Name))) // as kubelets write it
+	require.Len(t, api.SeenObjects(), 1)
 }
 
 // A kubelet reports its start before it creates its Node.
