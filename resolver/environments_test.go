@@ -452,6 +452,24 @@ func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 	})
 }
 
+// That an object does not exist is an answer, too: its kind works.
+func TestAnObjectThatDoesNotExistShowsThatItsKindWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		hanging, gone, other := numberedThing("Thing", 0), numberedThing("Thing", 1), numberedThing("Thing", 2)
+		api.Put(hanging, other)
+		api.Hang(t, api.Path(hanging))
+		r := inMemory(t, api, resolver.Settings{})
+		go r.Resolve(t.Context(), []resolver.Reference{refTo(hanging)})
+		time.Sleep(time.Second)
+		require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, refTo(gone)).Resolution)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(other)).Resolution)
+	})
+}
+
 // The watch cache goes on to answer that it does not have the objects, and only etcd could prove it.
 func TestAnswersOfTheWatchCacheDoNotHideThatEtcdHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -165,23 +165,23 @@ func (c *Catalogue) read() {
 	readAt := c.now()
 	all := c.takeDropped()
 	read, err := c.documents.read(all)
-	c.note(read, all, err, readAt)
+	c.note(read, err, readAt)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked()
 }
 
-// note notes what a read has brought; nil if nothing has changed. all is set if the documents were
-// read whole. A kind that was dropped meanwhile needs another read.
-func (c *Catalogue) note(read *snapshot, all bool, err error, readAt time.Duration) {
+// note notes what a read has brought; nil if nothing has changed. A kind that was dropped meanwhile
+// needs another read.
+func (c *Catalogue) note(read *snapshot, err error, readAt time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failure = err
 	if err != nil {
-		c.failedTo, c.dropped = c.now()+c.retry(err), c.dropped || all
+		c.failedTo = c.now() + c.retry(err)
 		return
 	}
-	c.readAt, c.outdated = readAt, c.outdated && c.dropped
+	c.readAt, c.outdated = readAt, c.dropped
 	if read != nil {
 		c.known = read
 	}

@@ -58,8 +58,8 @@ type resource struct {
 }
 
 // read returns what the API server serves. It returns nil if this has not changed since the last
-// read, unless all is set. It notes the ETags of both documents together: a document whose ETag is
-// noted is not read again.
+// read, unless all is set for this read, or for one before it that failed. It notes the ETags of both
+// documents together: a document whose ETag is noted is not read again.
 func (d *documents) read(all bool) (*snapshot, error) {
 	if all {
 		d.etags = nil
