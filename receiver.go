@@ -119,7 +119,7 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolve
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = r.config.KubeAPIQPS
 	restConfig.Burst = r.config.KubeAPIBurst
-	return resolver.New(restConfig, resolver.Config{
+	return resolver.New(restConfig, resolver.Settings{
 		MaxDepth:       r.config.Owners.MaxDepth,
 		LookupTimeout:  r.config.Owners.LookupTimeout,
 		CacheSize:      r.config.Owners.CacheSize,
