@@ -88,6 +88,9 @@ type Object struct {
 	// GenerateName is metadata.generateName of an object without owners. It is empty if the object
 	// has owners, if its creator chose the name, or if the object is known only from a reference.
 	GenerateName string
+	// Created is metadata.creationTimestamp in seconds since 1970; 0: the object is known only from a
+	// reference.
+	Created int64
 
 	// Labels and Annotations hold only the keys that Config keeps. They are nil if no key is kept,
 	// or if the object is known only from a reference.

@@ -5,6 +5,7 @@ package resolver_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -299,4 +300,14 @@ func TestTheGeneratedNameOfAnObjectWithoutOwnersIsKnown(t *testing.T) {
 	chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(owned))
 	require.Equal(t, "build-", chain.End().GenerateName)
 	require.Empty(t, chain.Objects[0].GenerateName, "the pod has an owner")
+}
+
+func TestTheCreationTimeOfAnObjectThatWasReadIsKnown(t *testing.T) {
+	run := apitest.Object{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "run-1", UID: "a1"}
+	before := time.Now().Unix()
+	api := apitest.NewObjects(t)
+	api.Put(run)
+	chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(run))
+	require.Contains(t, []int64{before, before + 1, time.Now().Unix()}, chain.End().Created)
+	require.Zero(t, refTo(run).Object().Created, "it is known only from a reference")
 }

@@ -179,6 +179,31 @@ func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 	}
 }
 
+// Who may write Events in many namespaces takes no series from a namespace that has few.
+func TestTheLastTenthIsForNamespacesWithLessThanAThousandth(t *testing.T) {
+	for _, most := range []int{200, 3000, 30_000} {
+		for _, attackers := range []int{2, 20} {
+			counted, few := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/1000)
+			write := func(namespace string, reasons int) (added, overflowed int) {
+				before := counted.TakeUsage().Series
+				for i := range reasons {
+					add(counted, at(0), seen(fmt.Sprint("R", i), 1, resolver.Complete, deployment(namespace)))
+				}
+				usage := counted.TakeUsage()
+				return usage.Series - before, usage.Overflowed
+			}
+			for i := range attackers {
+				write(fmt.Sprint("attacker", i), most/2)
+			}
+			assert.Equal(t, most-most/10+few*max(0, attackers-2), counted.TakeUsage().Series, "%d attackers", attackers)
+			for _, namespace := range []string{"shop", "bank"} {
+				added, overflowed := write(namespace, few+1)
+				assert.Equal(t, []int{few, 1}, []int{added, overflowed}, "%s, after %d attackers", namespace, attackers)
+			}
+		}
+	}
+}
+
 func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	add(counted, at(0), seen("Old", 1, resolver.Complete, deployment("a")))
