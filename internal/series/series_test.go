@@ -328,6 +328,19 @@ func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
 	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(counted, at(1)), "at least 1 ms apart")
 }
 
+func TestPointsStayAheadUntilTheClockReachesThem(t *testing.T) {
+	counted := New(Config{Max: 3, TTL: 3 * time.Hour}, start)
+	add(counted, at(0), seenAt(at(0), 5))
+	assert.Equal(t, []dot{{5, 0, 61 * minute}}, dots(counted, at(61)), "for one collection, the clock is an hour ahead")
+	add(counted, at(2), seenAt(at(2), 1))
+	assert.Equal(t, []dot{{6, 0, 61*minute + time.Millisecond}}, dots(counted, at(2)))
+	assert.Equal(t, []dot{{6, 0, 61*minute + 2*time.Millisecond}}, dots(counted, at(61)))
+	assert.Equal(t, []dot{{6, 0, 62 * minute}}, dots(counted, at(62)))
+	restarted := New(Config{Max: 3, TTL: 3 * time.Hour}, at(2))
+	add(restarted, at(2), seenAt(at(2), 1))
+	assert.Equal(t, []dot{{1, 2 * minute, 3 * minute}}, dots(restarted, at(3)), "another process begins with its own clock")
+}
+
 func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
 	counted := New(Config{Max: 200, TTL: time.Hour, InitialZero: true}, start)
 	for i := range 100 {
