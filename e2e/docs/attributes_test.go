@@ -148,15 +148,17 @@ service:
 	events := kube.Recorder(t, "node-filter")
 	events.Event(about, corev1.EventTypeNormal, "FilterStarting", "Starting kubelet.")
 	events.Event(about, corev1.EventTypeWarning, "FilterSystemOOM", "System OOM encountered")
+	events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "default"}, corev1.EventTypeNormal, "FilterKept", "about another kind")
 
 	backend := harness.NewBackend(t)
 	collector := harness.Run(t, harness.Otelcol(t), config, "OTLP_ENDPOINT="+backend.URL, "KUBECONFIG="+kube.Kubeconfig())
 	backend.Await(t, "k8s.event.reason", "FilterStarting", "k8s.node.name", node.Name)
 	backend.Await(t, "k8s.event.reason", "FilterSystemOOM")
+	backend.Await(t, "k8s.event.reason", "FilterKept")
 	collector.Stop(t)
 	assert.Equal(t, int64(1), backend.Occurrences("k8s.event.reason", "FilterSystemOOM", "k8s.workload.name", node.Name))
 	assert.Zero(t, backend.Occurrences("k8s.workload.kind", "Node", "k8s.event.type", "Normal"))
-	assert.Positive(t, backend.Occurrences("k8s.event.type", "Normal"), "those of other kinds stay")
+	assert.Equal(t, int64(1), backend.Occurrences("k8s.event.reason", "FilterKept"))
 }
 
 // facts are the attributes that the recipe adds.
