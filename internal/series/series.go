@@ -7,7 +7,6 @@ package series
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 	"sync"
 	"time"
 
@@ -164,7 +163,6 @@ func (s *Series) seriesLocked(o *observation.Observation, now time.Time) *series
 	}
 	one := s.byKey[k]
 	if one == nil {
-		id.tags = slices.Clone(id.tags)
 		start := s.startLocked(k, o.SeenAt)
 		one = &series{
 			key: k, origin: origin, workload: w, identity: id,
@@ -187,11 +185,7 @@ func (s *Series) isFullLocked(origin string) bool {
 // sums began, or before the last point of a former series with the same attributes.
 func (s *Series) startLocked(k key, seen time.Time) time.Time {
 	// Points have the wall clock's time, which may be set back. The monotonic clock is not.
-	start := later(seen.Round(0), s.begin)
-	if last, ended := s.ended[k]; ended {
-		start = later(start, last.Add(time.Millisecond))
-	}
-	return start
+	return later(later(seen.Round(0), s.begin), s.ended[k].Add(time.Millisecond))
 }
 
 func later(a, b time.Time) time.Time {

@@ -67,7 +67,7 @@ type workloadNames map[place]map[string]int
 // it did.
 func (n workloadNames) admit(w *workload) (removed bool) {
 	names := n[w.place]
-	if w.place == (place{}) || names[w.name] > 0 || len(names) < maxWorkloadNames {
+	if names[w.name] > 0 || len(names) < maxWorkloadNames {
 		return false
 	}
 	w.name, w.uid, w.place = "", "", place{}

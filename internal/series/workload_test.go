@@ -147,6 +147,10 @@ func TestANameThatIsKnownByReferenceOnlyIsFreeWhenItsSeriesEnd(t *testing.T) {
 	assert.Contains(t, got, "ci/Run/next-98")
 	assert.NotContains(t, got, "ci/Run/next-99")
 	assert.Equal(t, 1, counted.TakeUsage().Unnamed)
+	sums(counted, at(63))
+	counted.Accepted()
+	counted.Expire(at(200))
+	assert.Empty(t, counted.workloadNames, "a kind without series takes no memory")
 }
 
 func TestTheOverflowSeriesTakesNoName(t *testing.T) {
