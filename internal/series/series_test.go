@@ -498,9 +498,9 @@ func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
 
 func TestCallersMayStopBetweenRequests(t *testing.T) {
 	counted := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
-	for i := range 3 {
+	for i := range 3 * requestBytes / 1000 {
 		o := seen(fmt.Sprint(i), 1, resolver.Complete, deployment("fe"))
-		o.Tags.Metric = []extract.Tag{{Name: "tag", Value: strings.Repeat("x", requestBytes)}}
+		o.Tags.Metric = []extract.Tag{{Name: "tag", Value: strings.Repeat("x", 1000)}}
 		add(counted, at(1), o)
 	}
 	requests := 0
