@@ -99,10 +99,7 @@ func (m *sums) end(ctx context.Context) {
 // backend that never takes the points of one series must not keep all others from ending.
 func (m *sums) emit(ctx context.Context) {
 	now := time.Now()
-	switch {
-	case m.next == nil:
-		return
-	case !m.leadership.NobodyElseLeads(now):
+	if !m.leadership.NobodyElseLeads(now) {
 		return
 	}
 	m.series.Expire(now)
@@ -118,10 +115,9 @@ func (m *sums) emit(ctx context.Context) {
 			break // The term has ended.
 		}
 	}
-	if accepted && ctx.Err() == nil {
+	if accepted {
 		m.series.Accepted()
 	}
-	if last := m.series.LastPoint(); !last.IsZero() {
-		m.lastPoint.Store(&last)
-	}
+	last := m.series.LastPoint()
+	m.lastPoint.Store(&last)
 }

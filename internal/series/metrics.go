@@ -126,7 +126,7 @@ func (s *Series) Accepted() {
 	}
 }
 
-// LastPoint returns the time of the last points; zero: there are none.
+// LastPoint returns the time of the last points, or that at which the sums began.
 func (s *Series) LastPoint() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -98,7 +98,7 @@ type series struct {
 func New(config Config, now time.Time) *Series {
 	s := &Series{
 		config: config, byKey: map[key]*series{}, byOrigin: map[string]int{}, ended: map[key]time.Time{},
-		workloadNames: workloadNames{}, begin: now.Round(0),
+		workloadNames: workloadNames{}, begin: now.Round(0), emitted: now.Round(0),
 	}
 	for i, name := range names {
 		s.disabled[i] = config.Disabled[name]
