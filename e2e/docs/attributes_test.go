@@ -142,8 +142,9 @@ service:
     logs: {receivers: [kube_events], exporters: [otlp_http]}
     metrics: {receivers: [kube_events], processors: [filter/nodes], exporters: [otlp_http]}
 `), 0o600))
-	node, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "short-lived"}}, metav1.CreateOptions{})
+	nodes, err := kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
+	node := nodes.Items[0]
 	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	events := kube.Recorder(t, "node-filter")
 	events.Event(about, corev1.EventTypeNormal, "FilterStarting", "Starting kubelet.")
