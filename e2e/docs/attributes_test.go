@@ -121,7 +121,8 @@ func body(t *testing.T, address string) string {
 	return string(text)
 }
 
-// TestTheMetricWithoutNormalEventsOfNodes: a Warning of a Node has its point, with the name.
+// TestTheMetricWithoutNormalEventsOfNodes: a Warning of a Node has its point, with the name, and so has
+// NodeNotReady.
 func TestTheMetricWithoutNormalEventsOfNodes(t *testing.T) {
 	t.Parallel()
 	var filter string
@@ -149,6 +150,7 @@ service:
 	events := kube.Recorder(t, "node-filter")
 	events.Event(about, corev1.EventTypeNormal, "FilterStarting", "Starting kubelet.")
 	events.Event(about, corev1.EventTypeWarning, "FilterSystemOOM", "System OOM encountered")
+	events.Event(about, corev1.EventTypeNormal, "NodeNotReady", "Node status is now: NodeNotReady")
 	events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "default"}, corev1.EventTypeNormal, "FilterKept", "about another kind")
 
 	backend := harness.NewBackend(t)
@@ -156,9 +158,11 @@ service:
 	backend.Await(t, "k8s.event.reason", "FilterStarting", "k8s.node.name", node.Name)
 	backend.Await(t, "k8s.event.reason", "FilterSystemOOM")
 	backend.Await(t, "k8s.event.reason", "FilterKept")
+	backend.Await(t, "k8s.event.reason", "NodeNotReady", "k8s.node.name", node.Name)
 	collector.Stop(t)
 	assert.Equal(t, int64(1), backend.Occurrences("k8s.event.reason", "FilterSystemOOM", "k8s.workload.name", node.Name))
-	assert.Zero(t, backend.Occurrences("k8s.workload.kind", "Node", "k8s.event.type", "Normal"))
+	assert.Equal(t, int64(1), backend.Occurrences("k8s.event.reason", "NodeNotReady", "k8s.workload.name", node.Name))
+	assert.Equal(t, int64(1), backend.Occurrences("k8s.workload.kind", "Node", "k8s.event.type", "Normal"), "no other one")
 	assert.Equal(t, int64(1), backend.Occurrences("k8s.event.reason", "FilterKept"))
 }
 
