@@ -214,17 +214,28 @@ func (l *Ledger) Changed() iter.Seq2[string, []byte] {
 	}
 }
 
-// All returns all entries, in the form that Restore takes.
+// All returns all entries as they are now, in the form that Restore takes. It copies them: the iteration
+// may come later, and in another goroutine. Later values of a key take precedence.
 func (l *Ledger) All() iter.Seq2[string, []byte] {
+	oldest := l.windows.oldest()
+	streams := make([]streamEntry, 0, len(l.streams.byNamespace))
+	for namespace, s := range l.streams.byNamespace {
+		streams = append(streams, s.heldTo(oldest[namespace]))
+	}
+	counts, held := l.copied()
 	return func(yield func(string, []byte) bool) {
-		oldest := l.windows.oldest()
-		for namespace, s := range l.streams.byNamespace {
-			if !yield(string(streamKind)+namespace, s.heldTo(oldest[namespace]).encode()) {
+		for _, s := range streams {
+			if !yield(string(streamKind)+s.Namespace, s.encode()) {
 				return
 			}
 		}
-		for k := range l.entries {
-			if value := l.value(k); value != nil && !yield(string(countKind)+string(k[:]), value) {
+		for _, c := range counts {
+			if !yield(string(countKind)+string(c.identity[:]), c.encode(c.deletedAt)) {
+				return
+			}
+		}
+		for k, before := range held {
+			if !yield(string(countKind)+string(k[:]), before) {
 				return
 			}
 		}

@@ -100,6 +100,29 @@ func (l *counts) value(k identity) []byte {
 	return e.encode(l.deletedAt(k))
 }
 
+// copiedEntry is an entry that All has copied: its encoding would take longer.
+type copiedEntry struct {
+	identity
+	entry
+	deletedAt uint32
+}
+
+// copied returns copies of all entries, and what is noted instead of those that windows hold back.
+func (l *counts) copied() (all []copiedEntry, held map[identity][]byte) {
+	all, held = make([]copiedEntry, 0, len(l.entries)), map[identity][]byte{}
+	for k, e := range l.entries {
+		c := copiedEntry{identity: k, entry: e}
+		if e.isGone() {
+			c.deletedAt = l.deletedAt(k)
+		}
+		all = append(all, c)
+	}
+	for k, windows := range l.heldBack {
+		held[k] = windows[0].before
+	}
+	return all, held
+}
+
 func (e entry) encode(deletedAt uint32) []byte {
 	b := make([]byte, 0, entrySize)
 	b = binary.BigEndian.AppendUint64(b, e.uid.uint64())
