@@ -24,12 +24,14 @@ var errCrash = errors.New("the process ended")
 type memory struct {
 	values map[string][]byte
 	writes int // that are left; negative: any number
+	reads  int
 
 	isUnreadable bool   // all reads fail
 	missing      []byte // the value of a missing key
 }
 
 func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.reads++
 	if m.isUnreadable {
 		return nil, errCrash
 	}
@@ -139,6 +141,37 @@ func TestAnEntryNeedsASnapshotOfItsProcess(t *testing.T) {
 	require.ErrorContains(t, j.Append(t.Context(), []byte("d")), "snapshot")
 	_, stored := open(t, m)
 	assert.Equal(t, []string{"a", "b", "c"}, stored)
+}
+
+// TestAnEntryNeedsASnapshotThatIsStored: after a crash, another head would hide the entry.
+func TestAnEntryNeedsASnapshotThatIsStored(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, j.Snapshot(t.Context(), chunks("a")))
+	m.writes = 3 // The second head fails.
+	require.ErrorIs(t, j.Snapshot(t.Context(), chunks("a", "b")), errCrash)
+	m.writes = -1
+	require.ErrorContains(t, j.Append(t.Context(), []byte("c")), "snapshot")
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"a"}, stored)
+}
+
+// TestASnapshotLooksOnlyForWhatMayBeLeft: its cost does not grow with the number of snapshots.
+func TestASnapshotLooksOnlyForWhatMayBeLeft(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	reads := func() int {
+		before := m.reads
+		require.NoError(t, j.Snapshot(t.Context(), chunks("a")))
+		return m.reads - before
+	}
+	reads()
+	want := reads()
+	for range 10 {
+		assert.Equal(t, want, reads())
+	}
 }
 
 // TestAnEntryIsRepeatedAsItIs: it keeps its key and its value, and the next one does not overtake it.
