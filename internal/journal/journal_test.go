@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,6 +28,7 @@ type memory struct {
 	reads  int
 
 	isUnreadable bool   // all reads fail
+	isUnanswered bool   // a head of two chunks is applied, but its write fails
 	missing      []byte // the value of a missing key
 }
 
@@ -57,6 +59,9 @@ func (m *memory) Set(_ context.Context, key string, value []byte) error {
 		return err
 	}
 	m.values[key] = value
+	if m.isUnanswered && key == "head" && strings.Contains(string(value), `"chunks":2`) {
+		return errCrash
+	}
 	return nil
 }
 
@@ -155,6 +160,24 @@ func TestAnEntryNeedsASnapshotThatIsStored(t *testing.T) {
 	require.ErrorContains(t, j.Append(t.Context(), []byte("c")), "snapshot")
 	_, stored := open(t, m)
 	assert.Equal(t, []string{"a"}, stored)
+}
+
+// TestASnapshotIsRepeatedAfterAHeadWithoutAnAnswer: the storage has the head of the first try. Whichever write of the second
+// try is the last one, all can be read.
+func TestASnapshotIsRepeatedAfterAHeadWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for writes := range 8 {
+		m := &memory{values: map[string][]byte{}, writes: -1}
+		j, _ := open(t, m)
+		require.NoError(t, errors.Join(j.Snapshot(t.Context(), chunks("a")), j.Append(t.Context(), []byte("b"))))
+		m.isUnanswered = true
+		require.ErrorIs(t, j.Snapshot(t.Context(), chunks("a", "b")), errCrash)
+		m.isUnanswered, m.writes = false, writes
+		_ = j.Snapshot(t.Context(), chunks("a", "b"))
+		m.writes = -1
+		_, stored := open(t, m)
+		assert.Equal(t, []string{"a", "b"}, stored, "after %d writes", writes)
+	}
 }
 
 // TestASnapshotLooksOnlyForWhatMayBeLeft: its cost does not grow with the number of snapshots.
