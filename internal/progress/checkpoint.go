@@ -215,7 +215,7 @@ func (c *Checkpoint) write(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wantsSnapshot, c.saved = c.wantsSnapshot || c.journal.WantsSnapshot(), began
+	c.wantsSnapshot, c.saved = c.journal.WantsSnapshot(), began
 	if c.observer.Saved(); c.isUnsavedLocked() {
 		c.observer.Unsaved(began)
 	}

@@ -32,9 +32,22 @@ func (unobserved) Unsaved(time.Time)              {}
 func (unobserved) Saved()                         {}
 func (unobserved) NotSaved()                      {}
 
+// unsaved is an observer that knows since when something is not noted; zero: everything is.
+type unsaved struct {
+	unobserved
+	since time.Time
+}
+
+func (u *unsaved) Unsaved(since time.Time) { u.since = since }
+func (u *unsaved) Saved()                  { u.since = time.Time{} }
+
 // load starts to note progress in the storage, and returns the ledger with what is there.
 func load(t *testing.T, client storage.Client) (*progress.Checkpoint, *ledger.Ledger) {
-	c := progress.NewCheckpoint(client, unobserved{}, zap.NewNop())
+	return loadObserved(t, client, unobserved{})
+}
+
+func loadObserved(t *testing.T, client storage.Client, observer progress.Observer) (*progress.Checkpoint, *ledger.Ledger) {
+	c := progress.NewCheckpoint(client, observer, zap.NewNop())
 	return c, c.Load(t.Context(), "cluster", func() *ledger.Ledger {
 		return ledger.New(ledger.Config{Coverage: ledger.Coverage{Namespaces: []string{""}}})
 	}, func() {})
@@ -175,8 +188,10 @@ func TestStorageHangsDuringASnapshot(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &slow{Disk: harness.NewDisk(), isSlow: true, released: make(chan error)}
-				c, l := load(t, s)
+				var u unsaved
+				c, l := loadObserved(t, s, &u)
 				observe(c, l, 0, 10, 1)
+				began := time.Now()
 				first := maps.Collect(l.All())
 				time.Sleep(time.Hour)
 				observe(c, l, 0, manyEvents, 2)
@@ -188,7 +203,9 @@ func TestStorageHangsDuringASnapshot(t *testing.T) {
 				if answer == nil {
 					assert.Equal(t, first, stored(t, s.Disk))
 				}
+				assert.Equal(t, began, u.since, "when the last write began, or the process")
 				time.Sleep(2 * time.Second)
+				assert.Zero(t, u.since)
 				assert.Equal(t, maps.Collect(l.All()), stored(t, s.Disk))
 				assert.Less(t, s.Largest, 1<<20+100, "a snapshot has several chunks")
 				c.End(t.Context())
