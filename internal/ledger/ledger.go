@@ -271,19 +271,28 @@ func (l *Ledger) Changed() iter.Seq2[string, []byte] {
 // All returns all entries as they are now, in the form that Restore takes. It copies them: the iteration
 // may come later, and in another goroutine.
 func (l *Ledger) All() iter.Seq2[string, []byte] {
-	streams := make([]copiedStream, 0, len(l.byID))
+	type copied struct {
+		identity
+		value [entrySize]byte
+	}
+	positions, events := map[string][]byte{}, make([]copied, 0, l.Len())
 	for _, s := range l.byID {
-		streams = append(streams, l.copied(s))
+		if next := s.toNote(); next.Listed {
+			positions[string(streamKind)+s.namespace] = next.encode()
+		}
+		for k, e := range s.events {
+			events = append(events, copied{k, l.encode(k, e, s)})
+		}
 	}
 	return func(yield func(string, []byte) bool) {
-		for _, s := range streams {
-			if s.Listed && !yield(string(streamKind)+s.namespace, s.position.encode()) {
+		for key, value := range positions {
+			if !yield(key, value) {
 				return
 			}
-			for _, e := range s.events {
-				if !yield(string(countKind)+string(e.identity[:]), e.encode(s.id, e.deletedAt)) {
-					return
-				}
+		}
+		for _, e := range events {
+			if !yield(string(countKind)+string(e.identity[:]), e.value[:]) {
+				return
 			}
 		}
 	}

@@ -45,45 +45,20 @@ func (l *counts) value(k identity, s *stream) []byte {
 	if !ok {
 		return nil
 	}
-	deleted, _ := l.deleted.Peek(k)
-	return e.encode(s.id, deleted.at)
+	value := l.encode(k, e, s)
+	return value[:]
 }
 
-func (e entry) encode(stream uint64, deletedAt uint32) []byte {
-	b := make([]byte, 0, entrySize)
-	b = binary.BigEndian.AppendUint64(b, e.uid.uint64())
-	b = binary.BigEndian.AppendUint64(b, e.resourceVersion.uint64())
-	b = binary.BigEndian.AppendUint32(b, uint32(e.count))
-	b = binary.BigEndian.AppendUint64(b, stream)
-	return binary.BigEndian.AppendUint32(b, deletedAt)
-}
-
-// copiedStream has what is to be noted of a stream and its events. To copy them takes less time than to
-// encode them.
-type copiedStream struct {
-	position
-	namespace string
-	id        uint64
-	events    []copiedEntry
-}
-
-type copiedEntry struct {
-	identity
-	entry
-	deletedAt uint32
-}
-
-func (l *counts) copied(s *stream) copiedStream {
-	events := make([]copiedEntry, 0, len(s.events))
-	for k, e := range s.events {
-		c := copiedEntry{identity: k, entry: e}
-		if e.isGone() {
-			deleted, _ := l.deleted.Peek(k)
-			c.deletedAt = deleted.at
-		}
-		events = append(events, c)
+func (l *counts) encode(k identity, e entry, s *stream) (value [entrySize]byte) {
+	binary.BigEndian.PutUint64(value[:], e.uid.uint64())
+	binary.BigEndian.PutUint64(value[8:], e.resourceVersion.uint64())
+	binary.BigEndian.PutUint32(value[16:], uint32(e.count))
+	binary.BigEndian.PutUint64(value[20:], s.id)
+	if e.isGone() {
+		deleted, _ := l.deleted.Peek(k)
+		binary.BigEndian.PutUint32(value[28:], deleted.at)
 	}
-	return copiedStream{position: s.toNote(), namespace: s.namespace, id: s.id, events: events}
+	return value
 }
 
 // restored is an entry before Settle gives it to its stream.
