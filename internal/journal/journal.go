@@ -29,8 +29,6 @@ import (
 // ErrCorrupt reports that the stored state cannot be read.
 var ErrCorrupt = errors.New("the stored state cannot be read")
 
-var errNoSnapshot = errors.New("an entry can only follow a snapshot of the same process")
-
 // format is the version of the stored format.
 const format = 1
 
@@ -117,7 +115,7 @@ func (j *Journal) Retry(ctx context.Context) error {
 		return nil
 	}
 	if !j.takesEntries {
-		return errNoSnapshot
+		return errors.New("an entry can only follow a snapshot of the same process")
 	}
 	if err := j.client.Set(ctx, keyOf(j.head.Generation, j.next), j.unanswered); err != nil {
 		return err
