@@ -100,12 +100,16 @@ func (s *saved) append(m *rollout.Model) {
 
 // run saves until ctx ends, and then once more.
 func (s *saved) run(ctx context.Context) {
-	for s.journal != nil && ctx.Err() == nil {
+	for isLast := s.journal == nil; !isLast; {
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
 		}
-		for backoff := interval; !s.save(context.WithoutCancel(ctx)) && ctx.Err() == nil; backoff = min(2*backoff, maxBackoff) {
+		isLast = ctx.Err() != nil // What comes during another save is saved, too.
+		for backoff := interval; !s.save(context.WithoutCancel(ctx)); backoff = min(2*backoff, maxBackoff) {
+			if ctx.Err() != nil {
+				return
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(backoff):
