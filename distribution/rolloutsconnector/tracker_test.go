@@ -457,6 +457,34 @@ func TestARestartSavesEverythingInFewWrites(t *testing.T) {
 	})
 }
 
+// slowDisk takes a second for each write.
+type slowDisk struct{ *disk }
+
+func (d slowDisk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d slowDisk) Set(ctx context.Context, key string, value []byte) error {
+	time.Sleep(time.Second)
+	return d.disk.Set(ctx, key, value)
+}
+
+// TestTheEndDuringASave saves what came since the save began, too.
+func TestTheEndDuringASave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := startWith(t, slowDisk{d}, nil, zap.NewNop())
+		p.consume(t, records("shop-a-1", "Started"))
+		time.Sleep(2500 * time.Millisecond) // The head and a chunk are written.
+		p.consume(t, records("shop-b-1", "Started"))
+		p.stop(t)
+		p = start(t, d, nil)
+		time.Sleep(63 * time.Second)
+		assert.Subset(t, p.spans(), []string{"pod shop-a-1", "pod shop-b-1"})
+		p.stop(t)
+	})
+}
+
 // hanging is storage that never answers a write.
 type hanging struct{ *disk }
 
