@@ -107,6 +107,8 @@ func TestReporter(t *testing.T) {
 
 	both := corev1.Event{ReportingController: "kubelet", ReportingInstance: "node-2", Source: corev1.EventSource{Component: "kubelet"}}
 	assert.Equal(t, "node-2", KubeletNode(&both))
+	both.Source.Host = "node-1"
+	assert.Equal(t, "node-1", KubeletNode(&both), "the source comes first")
 }
 
 func TestIsForeign(t *testing.T) {

@@ -71,6 +71,27 @@ func TestContainersOfAPodAreResourcesOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestOnlyAKubeletNamesTheNodeOfAPod: a record gets no node from another record about the same pod, and
+// none from a reporter that is no kubelet, or whose event is about something else.
+func TestOnlyAKubeletNamesTheNodeOfAPod(t *testing.T) {
+	reported := func(name, kind, component, host string) observation.Observation {
+		ev := podEvent(name, "a")
+		ev.InvolvedObject.Kind, ev.Source = kind, corev1.EventSource{Component: component, Host: host}
+		return of(ev)
+	}
+	logs := convert(
+		reported("kubelet", "Pod", "kubelet", "node-1"), reported("scheduler", "Pod", "default-scheduler", "node-2"),
+		reported("kubelet of another node", "Pod", "kubelet", "node-3"), reported("claim", "PersistentVolumeClaim", "kubelet", "node-4"),
+	)
+	nodes := map[string]string{}
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, record := range resource.ScopeLogs().At(0).LogRecords().All() {
+			nodes[valueOf(record.Attributes(), "k8s.event.name")] = valueOf(resource.Resource().Attributes(), "k8s.node.name")
+		}
+	}
+	assert.Equal(t, map[string]string{"kubelet": "node-1", "scheduler": "", "kubelet of another node": "node-3", "claim": ""}, nodes)
+}
+
 func TestTheNamespaceOfAnEventOutsideThatOfItsObject(t *testing.T) {
 	object := func(kind, namespace, name string) *resolver.Object {
 		return &resolver.Object{APIVersion: "v1", Kind: kind, Namespace: namespace, Name: name}
