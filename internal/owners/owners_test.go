@@ -208,6 +208,11 @@ func TestAForeignEventSharesNothingWithATrueOne(t *testing.T) {
 	for i, want := range []tags{{zone}, {team}, {zone}} {
 		assert.Equal(t, want, batch[i].Tags.Resource, "it has the tags of the Namespace that it counts in")
 	}
+	nearest := newFixture(t, extract.Rule{TagName: "zone", Key: "zone"})
+	nearest.Resolve(t.Context(), batch)
+	for i, want := range []tags{{zone}, nil, {zone}} {
+		assert.Equal(t, want, batch[i].Tags.Resource)
+	}
 }
 
 func TestEachNamespaceAndNodeIsLookedUpOnce(t *testing.T) {
