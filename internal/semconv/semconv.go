@@ -63,7 +63,8 @@ var names = map[schema.GroupKind]Names{
 
 // record has the attributes that the receiver itself writes on records.
 var record = map[string]bool{
-	"k8s.event.name": true, "k8s.event.namespace": true, "k8s.event.uid": true, "k8s.event.reason": true, "k8s.event.type": true, "k8s.event.action": true,
+	"k8s.event.name": true, "k8s.event.namespace": true, "k8s.event.uid": true,
+	"k8s.event.reason": true, "k8s.event.type": true, "k8s.event.action": true,
 	"k8s.event.count": true, "k8s.event.occurrences": true, "k8s.event.start_time": true,
 	"k8s.event.reporting_controller": true, "k8s.event.reporting_instance": true,
 	"k8s.event.related.api_version": true, "k8s.event.related.kind": true, "k8s.event.related.namespace": true,
