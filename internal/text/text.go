@@ -37,8 +37,9 @@ func Value(s string) string { return Cut(s, MaxValue) }
 // include the mark. A sequence of invalid bytes becomes one U+FFFD. What was changed retains nothing of
 // the original.
 func Cut(s string, most int) string {
-	if !isPlain(s) {
-		s = visible(s)
+	head := s[:min(len(s), 4*most)] // The work is bounded: a longer text is cut, or hides most of itself.
+	if !isPlain(head) {
+		s = visible(head)
 	}
 	if len(s) <= most {
 		return s
