@@ -86,14 +86,15 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 	unowned := &resolver.Object{APIVersion: "example.com/v1", Kind: "Bakery", Namespace: "ns", Name: "b"}
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	add(counted, at(1),
-		seen("BackOff", 2, resolver.Complete, pod("a"), fe),
-		seen("BackOff", 3, resolver.Ambiguous, pod("b"), fe),
-		seen("Scaled", 1, resolver.Complete, fe),
-		seen("BackOff", 4, resolver.Complete, pod("bare")),
-		seen("BackOff", 5, resolver.NotFound, pod("unknown"), deployment("gone")),
-		seen("Resolved", 6, resolver.Forbidden, unowned),
-		seen("NodeReady", 7, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}),
-		seen("Terminating", 8, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns"}),
+		seen("BackOff", 2, resolver.ResolutionComplete, pod("a"), fe),
+		seen("BackOff", 3, resolver.ResolutionAmbiguous, pod("b"), fe),
+		seen("Scaled", 1, resolver.ResolutionComplete, fe),
+		seen("BackOff", 4, resolver.ResolutionComplete, pod("bare")),
+		seen("BackOff", 5, resolver.ResolutionNotFound, pod("unknown"), deployment("gone")),
+		seen("FailedCreate", 9, resolver.ResolutionNotFound, &resolver.Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "ns", Name: "r"}, deployment("gone")),
+		seen("Resolved", 6, resolver.ResolutionForbidden, unowned),
+		seen("NodeReady", 7, resolver.ResolutionComplete, &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}),
+		seen("Terminating", 8, resolver.ResolutionComplete, &resolver.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns"}),
 	)
 	const of = "map[k8s.event.reason:%s k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:%s k8s.workload.api_version:%s k8s.workload.kind:%s k8s.workload.name:%s]"
 	assert.Equal(t, map[string]int64{
@@ -101,6 +102,7 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 		fmt.Sprintf(of, "Scaled", "Deployment", "apps/v1", "Deployment", "fe"): 1,
 		// A bare pod and one whose end is not known are one series.
 		"map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:Pod k8s.workload.api_version:v1 k8s.workload.kind:Pod]":   9,
+		"map[k8s.event.reason:FailedCreate k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:ReplicaSet]":                                         9,
 		fmt.Sprintf(of, "Resolved", "Bakery", "example.com/v1", "Bakery", "b"):                                                                               6, // It may not be read: the event names it.
 		"map[k8s.event.reason:NodeReady k8s.event.type:Warning k8s.object.kind:Node k8s.workload.api_version:v1 k8s.workload.kind:Node k8s.workload.name:n]": 7,
 		fmt.Sprintf(of, "Terminating", "Namespace", "v1", "Namespace", "ns"):                                                                                 8,
@@ -110,7 +112,7 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 func TestTagsTellSeriesApart(t *testing.T) {
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, {{Name: "b", Value: "b"}}, nil} {
-		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o := seen("R", 1, resolver.ResolutionComplete, deployment("fe"))
 		o.Tags.Metric = tags
 		add(counted, at(1), o, o)
 	}
@@ -123,7 +125,7 @@ func TestTagsTellSeriesApart(t *testing.T) {
 func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	for _, value := range []string{"z1", "z2"} {
-		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o := seen("R", 1, resolver.ResolutionComplete, deployment("fe"))
 		o.Tags.Resource, o.Tags.Record = []extract.Tag{{Name: "zone", Value: value}}, []extract.Tag{{Name: "run", Value: value}}
 		add(counted, at(1), o)
 	}
@@ -137,9 +139,9 @@ func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
 func TestBeyondMaxOneSeriesCounts(t *testing.T) {
 	counted := New(Config{Max: 2, TTL: time.Hour}, start)
 	for i := range 5 {
-		add(counted, at(1), seen("R", int64(i+1), resolver.Complete, deployment(fmt.Sprint("d", i))))
+		add(counted, at(1), seen("R", int64(i+1), resolver.ResolutionComplete, deployment(fmt.Sprint("d", i))))
 	}
-	add(counted, at(1), seen("R", 10, resolver.Complete, deployment("d0")))
+	add(counted, at(1), seen("R", 10, resolver.ResolutionComplete, deployment("d0")))
 	got := sums(counted, at(1))
 	assert.Len(t, got, 3)
 	assert.Equal(t, int64(3+4+5), got["map[otel.metric.overflow:true]"], "it has only the mark, and the cluster")
@@ -160,7 +162,7 @@ func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 		counted, half := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/2)
 		write := func(namespace, reason string, now time.Time) {
 			for i := range most + 1 {
-				add(counted, now, seen(fmt.Sprint(reason, i), 1, resolver.Complete, deployment(namespace)))
+				add(counted, now, seen(fmt.Sprint(reason, i), 1, resolver.ResolutionComplete, deployment(namespace)))
 			}
 		}
 		write("greedy", "R", at(0))
@@ -174,15 +176,56 @@ func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 		counted.Accepted()
 		counted.Expire(at(61))
 		assert.Zero(t, counted.TakeUsage().Series)
+		assert.Empty(t, counted.byOrigin, "a namespace without series takes no memory")
 		write("greedy", "Later", at(61))
 		assert.Equal(t, half, counted.TakeUsage().Series, "series that end make room")
 	}
 }
 
+func TestSeriesThatEndMakeRoomForAsMany(t *testing.T) {
+	counted := New(Config{Max: 8, TTL: time.Hour}, start)
+	for i := range 4 {
+		add(counted, at(i), seen(fmt.Sprint("R", i), 1, resolver.ResolutionComplete, deployment("greedy")))
+	}
+	sums(counted, at(4))
+	counted.Accepted()
+	counted.Expire(at(61))
+	assert.Equal(t, 3, counted.TakeUsage().Series)
+	for i := range 4 {
+		add(counted, at(61), seen(fmt.Sprint("Later", i), 1, resolver.ResolutionComplete, deployment("greedy")))
+	}
+	assert.Equal(t, Usage{Series: 4, Overflowed: 3, OverflowedNamespace: "greedy"}, counted.TakeUsage())
+}
+
+// Who may write Events in many namespaces takes no series from a namespace that has few.
+func TestTheLastTenthIsForNamespacesWithLessThanAThousandth(t *testing.T) {
+	for _, most := range []int{200, 3000, 30_000} {
+		for _, attackers := range []int{2, 20} {
+			counted, few := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/1000)
+			write := func(namespace string, reasons int) (added, overflowed int) {
+				before := counted.TakeUsage().Series
+				for i := range reasons {
+					add(counted, at(0), seen(fmt.Sprint("R", i), 1, resolver.ResolutionComplete, deployment(namespace)))
+				}
+				usage := counted.TakeUsage()
+				return usage.Series - before, usage.Overflowed
+			}
+			for i := range attackers {
+				write(fmt.Sprint("attacker", i), most/2)
+			}
+			assert.Equal(t, most-most/10+few*max(0, attackers-2), counted.TakeUsage().Series, "%d attackers", attackers)
+			for _, namespace := range []string{"shop", "bank"} {
+				added, overflowed := write(namespace, few+1)
+				assert.Equal(t, []int{few, 1}, []int{added, overflowed}, "%s, after %d attackers", namespace, attackers)
+			}
+		}
+	}
+}
+
 func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
-	add(counted, at(0), seen("Old", 1, resolver.Complete, deployment("a")))
-	add(counted, at(30), seen("Young", 1, resolver.Complete, deployment("b")))
+	add(counted, at(0), seen("Old", 1, resolver.ResolutionComplete, deployment("a")))
+	add(counted, at(30), seen("Young", 1, resolver.ResolutionComplete, deployment("b")))
 	counted.Expire(at(60))
 	assert.Len(t, sums(counted, at(60)), 2, "not yet")
 	counted.Expire(at(61))
@@ -191,7 +234,7 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 	counted.Expire(at(61))
 	assert.Len(t, sums(counted, at(61)), 1)
 
-	again := seen("Old", 2, resolver.Complete, deployment("a"))
+	again := seen("Old", 2, resolver.ResolutionComplete, deployment("a"))
 	again.SeenAt = at(70)
 	add(counted, at(70), again)
 	each(counted.Metrics(Scope{}, semconv.Cluster{}, at(71)), func(dp pmetric.NumberDataPoint) {
@@ -207,7 +250,7 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 
 func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
 	counted := New(Config{Max: 1, TTL: time.Hour}, start)
-	add(counted, at(0), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 1, resolver.Complete, deployment("beyond")))
+	add(counted, at(0), seen("R", 1, resolver.ResolutionComplete, deployment("a")), seen("R", 1, resolver.ResolutionComplete, deployment("beyond")))
 	requests := slices.Collect(counted.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "uid", Name: "east"}, at(1)))
 	require.Len(t, requests, 1)
 	require.Equal(t, 1, requests[0].ResourceMetrics().Len(), "one resource: the cluster")
@@ -232,7 +275,7 @@ func TestAddingAndReadingAtOnce(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 100 {
-				add(counted, at(j), seen("R", 1, resolver.Complete, deployment(fmt.Sprint(i))))
+				add(counted, at(j), seen("R", 1, resolver.ResolutionComplete, deployment(fmt.Sprint(i))))
 				counted.Metrics(Scope{}, semconv.Cluster{}, at(j))
 				counted.Expire(at(0))
 			}
@@ -261,7 +304,7 @@ func dots(t *Series, now time.Time) (all []dot) {
 }
 
 func seenAt(now time.Time, n int64) observation.Observation {
-	o := seen("R", n, resolver.Complete, deployment("a"))
+	o := seen("R", n, resolver.ResolutionComplete, deployment("a"))
 	o.SeenAt = now
 	return o
 }
@@ -303,6 +346,21 @@ func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
 	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(counted, at(1)), "at least 1 ms apart")
 }
 
+func TestPointsStayAheadUntilTheClockReachesThem(t *testing.T) {
+	counted := New(Config{Max: 3, TTL: 3 * time.Hour}, start)
+	add(counted, at(0), seenAt(at(0), 5))
+	assert.Equal(t, []dot{{5, 0, 61 * minute}}, dots(counted, at(61)), "for one collection, the clock is an hour ahead")
+	add(counted, at(2), seenAt(at(2), 1))
+	assert.Equal(t, []dot{{6, 0, 61*minute + time.Millisecond}}, dots(counted, at(2)))
+	assert.Equal(t, []dot{{6, 0, 61*minute + 2*time.Millisecond}}, dots(counted, at(61)))
+	assert.Equal(t, []dot{{6, 0, 62 * minute}}, dots(counted, at(62)))
+	add(counted, at(3), seen("New", 1, resolver.ResolutionComplete, deployment("b")))
+	assert.Contains(t, dots(counted, at(4)), dot{1, 0, 4 * minute}, "a new series has the present time")
+	restarted := New(Config{Max: 3, TTL: 3 * time.Hour}, at(2))
+	add(restarted, at(2), seenAt(at(2), 1))
+	assert.Equal(t, []dot{{1, 2 * minute, 3 * minute}}, dots(restarted, at(3)), "another process begins with its own clock")
+}
+
 func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
 	counted := New(Config{Max: 200, TTL: time.Hour, InitialZero: true}, start)
 	for i := range 100 {
@@ -322,8 +380,8 @@ func TestDisabledAttributesDoNotDistinguishSeries(t *testing.T) {
 		Disabled: semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.event.reason": true, "k8s.cluster.name": true},
 	}, start)
 	daemon := &resolver.Object{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: "ns", Name: "d", UID: "d"}
-	add(counted, at(1), seen("R1", 1, resolver.Complete, deployment("a")), seen("R2", 2, resolver.Complete, deployment("b")), seen("R3", 4, resolver.Complete, daemon))
-	add(counted, at(2), seen("R4", 8, resolver.Complete, deployment("c")))
+	add(counted, at(1), seen("R1", 1, resolver.ResolutionComplete, deployment("a")), seen("R2", 2, resolver.ResolutionComplete, deployment("b")), seen("R3", 4, resolver.ResolutionComplete, daemon))
+	add(counted, at(2), seen("R4", 8, resolver.ResolutionComplete, deployment("c")))
 	values := map[string]int64{}
 	each(counted.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(3)), func(dp pmetric.NumberDataPoint) {
 		values[fmt.Sprint(dp.Attributes().AsRaw())] = dp.IntValue()
@@ -343,9 +401,9 @@ func TestWhateverIsDisabledNoTwoPointsHaveTheSameAttributes(t *testing.T) {
 		}
 		counted := New(Config{Max: 100, TTL: time.Hour, Disabled: disabled}, start)
 		for _, workload := range []*resolver.Object{deployment("a"), deployment("b"), pod("a"), {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "other", Name: "a", UID: "1"}} {
-			tagged := seen("R1", 1, resolver.Complete, workload)
+			tagged := seen("R1", 1, resolver.ResolutionComplete, workload)
 			tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
-			add(counted, at(1), tagged, seen("R1", 1, resolver.Complete, workload), seen("R2", 1, resolver.Complete, pod("p"), workload))
+			add(counted, at(1), tagged, seen("R1", 1, resolver.ResolutionComplete, workload), seen("R2", 1, resolver.ResolutionComplete, pod("p"), workload))
 		}
 		points, sum := map[string]bool{}, int64(0)
 		each(counted.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(2)), func(dp pmetric.NumberDataPoint) {
@@ -366,7 +424,7 @@ func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T
 		counted := New(Config{Max: 10, TTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.uid": !uid}}, start)
 		again := deployment("a")
 		again.UID = "again"
-		add(counted, at(1), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 2, resolver.Complete, again))
+		add(counted, at(1), seen("R", 1, resolver.ResolutionComplete, deployment("a")), seen("R", 2, resolver.ResolutionComplete, again))
 		count := counted.TakeUsage().Series
 		assert.Equal(t, series, count, "with k8s.workload.uid: %v", uid)
 	}
@@ -384,9 +442,9 @@ func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
 			for i := range waits {
 				counted.Expire(at(11 + i))
 			}
+			assert.Equal(t, name == "later", len(counted.ended) == 0, "it is remembered for series.ttl")
 			add(counted, at(11+waits), seenAt(at(9), 5))
 			assert.Greater(t, dots(counted, at(12+waits))[0].at, last[0].at)
-			assert.LessOrEqual(t, len(counted.ended), 1)
 		})
 	}
 }
@@ -414,7 +472,7 @@ func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			counted := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
 			for i := range tt.series {
-				o := seen(fmt.Sprint(i), 1, resolver.Complete, deployment("fe"))
+				o := seen(fmt.Sprint(i), 1, resolver.ResolutionComplete, deployment("fe"))
 				for rest := tt.size; rest > 0; rest -= 1000 {
 					o.Tags.Metric = append(o.Tags.Metric, extract.Tag{Name: fmt.Sprint("tag", rest), Value: strings.Repeat("x", min(rest, 1000))})
 				}
@@ -438,13 +496,28 @@ func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
 	}
 }
 
+func TestCallersMayStopBetweenRequests(t *testing.T) {
+	counted := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
+	for i := range 3 * requestBytes / 1000 {
+		o := seen(fmt.Sprint(i), 1, resolver.ResolutionComplete, deployment("fe"))
+		o.Tags.Metric = []extract.Tag{{Name: "tag", Value: strings.Repeat("x", 1000)}}
+		add(counted, at(1), o)
+	}
+	requests := 0
+	for range counted.Metrics(Scope{}, semconv.Cluster{}, at(2)) {
+		requests++
+		break
+	}
+	assert.Equal(t, 1, requests)
+}
+
 // Compression finds what neighbours have in common.
 func TestSeriesAreWrittenByWorkload(t *testing.T) {
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	var all []observation.Observation
 	for i := range 20 {
 		for _, reason := range []string{"A", "B"} {
-			all = append(all, seen(reason, 1, resolver.Complete, deployment(fmt.Sprint("d", i))))
+			all = append(all, seen(reason, 1, resolver.ResolutionComplete, deployment(fmt.Sprint("d", i))))
 		}
 	}
 	emit := func(cluster string, now time.Time) (workloads []string) {
