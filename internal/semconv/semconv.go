@@ -21,6 +21,16 @@ var (
 	Job       = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
+// IsClusterScoped reports whether objects of a kind that the conventions name are in no namespace.
+func IsClusterScoped(kind schema.GroupKind) bool {
+	switch kind {
+	case Namespace, Node, schema.GroupKind{Kind: "PersistentVolume"}, schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Names are the resource attributes that name an object of one kind.
 type Names struct {
 	Name string
@@ -54,7 +64,8 @@ var names = map[schema.GroupKind]Names{
 
 // record has the attributes that the receiver itself writes on records.
 var record = map[string]bool{
-	"k8s.event.name": true, "k8s.event.uid": true, "k8s.event.reason": true, "k8s.event.type": true, "k8s.event.action": true,
+	"k8s.event.name": true, "k8s.event.namespace": true, "k8s.event.uid": true,
+	"k8s.event.reason": true, "k8s.event.type": true, "k8s.event.action": true,
 	"k8s.event.count": true, "k8s.event.occurrences": true, "k8s.event.start_time": true,
 	"k8s.event.reporting_controller": true, "k8s.event.reporting_instance": true,
 	"k8s.event.related.api_version": true, "k8s.event.related.kind": true, "k8s.event.related.namespace": true,

@@ -50,6 +50,14 @@ func TestRunsWithGeneratedNamesAreOneSeries(t *testing.T) {
 	assert.Equal(t, Usage{Series: 4}, counted.TakeUsage())
 }
 
+func TestAForeignEventCountsWhereItIsStored(t *testing.T) {
+	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	o := seen("NodeNotReady", 1, observation.Foreign, &resolver.Object{Namespace: "tenant-b"})
+	o.Event.InvolvedObject.Kind = "Node"
+	add(counted, at(0), o)
+	assert.Equal(t, map[string]int64{"tenant-b//": 1}, workloads(counted))
+}
+
 func TestAGeneratedNameHasNoUIDInTheMetric(t *testing.T) {
 	run := of("PipelineRun", "ci", "build-a")
 	run.GenerateName, run.UID = "build-", "u"
