@@ -236,7 +236,4 @@ const (
 	ResolutionCycle Resolution = "cycle"
 	// ResolutionDepth means that the last object has an owner beyond Settings.MaxDepth.
 	ResolutionDepth Resolution = "depth"
-	// ResolutionForeign means that the reference may not speak for the object that it names, so
-	// nothing was looked up. Callers set it; the resolver itself never does.
-	ResolutionForeign Resolution = "foreign"
 )
