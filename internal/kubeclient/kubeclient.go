@@ -177,16 +177,7 @@ func Events(config *rest.Config) (*rest.RESTClient, error) {
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return answers{next} })
-	others, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	config.Dial = paced(Dial)
-	watches, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return rest.RESTClientForConfigAndClient(config, &http.Client{Transport: &separated{watches, others}, Timeout: config.Timeout})
+	return rest.RESTClientFor(config)
 }
 
 // Close closes the connections of a client that has no requests any more. Otherwise each stays for

@@ -10,10 +10,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 )
 
-// readTogether is the time that the loop waits after it was woken. Changes that the streams have
-// read together arrive one after the other, and should be one batch.
-const readTogether = 2 * time.Millisecond
-
 // intake takes batches from the queue.
 type intake struct {
 	queue  *queue.Queue
@@ -22,8 +18,7 @@ type intake struct {
 	batch batch
 }
 
-// take waits for a change and gathers more. It returns a batch without changes when something else
-// is due. The batch is the last one if stop has ended. It is valid until take is called again.
+// take waits for a batch. It returns one without changes when something else is due. The batch is the last one if stop has ended. It is valid until take is called again.
 func (i *intake) take(stop context.Context, next time.Time) *batch {
 	i.release()
 	waiting := time.Now()
@@ -33,7 +28,6 @@ func (i *intake) take(stop context.Context, next time.Time) *batch {
 	b := &i.batch
 	select {
 	case <-i.queue.Signal():
-		i.gather(stop)
 	case <-due.C:
 	case <-stop.Done():
 	}
@@ -47,8 +41,8 @@ func (i *intake) take(stop context.Context, next time.Time) *batch {
 	return b
 }
 
-// noteGathering measures for how long the loop waited for more changes although it had some. Before
-// it waited, the changes waited for the last batch.
+// noteGathering measures for how long the queue gathered changes while the loop waited. Before, the
+// changes waited for the last batch.
 func (i *intake) noteGathering(waiting time.Time) {
 	if first := i.batch.changes[0].SeenAt; first.After(waiting) {
 		waiting = first
@@ -62,21 +56,6 @@ func (i *intake) release() {
 	i.health.DealtWith(changes)
 	clear(changes)
 	i.batch = batch{changes: changes[:0]}
-}
-
-// gather waits for what was read together, until the batch is worth taking or stop ends.
-func (i *intake) gather(stop context.Context) {
-	due := time.NewTimer(readTogether)
-	defer due.Stop()
-	for !i.queue.Ready() {
-		select {
-		case <-i.queue.Signal():
-		case <-due.C:
-			return
-		case <-stop.Done():
-			return
-		}
-	}
 }
 
 // takeRest takes what the streams had put into the queue when they were stopped.

@@ -62,7 +62,7 @@ func clientOf(t *testing.T, api *apitest.Server) rest.Interface {
 }
 
 // start runs a stream that puts into queue, in a bubble, until the test ends.
-func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.Config) *observer {
+func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.Settings) *observer {
 	t.Helper()
 	o := &observer{}
 	if config.Observer == nil {

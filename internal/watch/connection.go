@@ -52,7 +52,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 	if err := s.beginList(ctx); err != nil {
 		return err
 	}
-	kind, options := Listed, metav1.ListOptions{Limit: pageSize, FieldSelector: s.config.FieldSelector}
+	kind, options := Listed, metav1.ListOptions{Limit: pageSize, FieldSelector: s.settings.FieldSelector}
 	if s.exactAt != "" {
 		kind = Existing
 		options.ResourceVersion = s.exactAt
@@ -79,16 +79,16 @@ func (s *Stream) listPages(ctx context.Context) error {
 
 // takePage requests a page and puts its events.
 func (s *Stream) takePage(ctx context.Context, kind Kind, options *metav1.ListOptions) (*metav1.ListMeta, error) {
-	if err := s.config.Pages.Acquire(ctx, 1); err != nil {
+	if err := s.settings.Pages.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer s.config.Pages.Release(1)
-	page, err := s.page(ctx, s.config.Namespace, options)
+	defer s.settings.Pages.Release(1)
+	page, err := s.page(ctx, s.settings.Namespace, options)
 	if err != nil {
 		return nil, err
 	}
 	if !s.failed {
-		s.config.Observer.Answered(s.config.Namespace)
+		s.settings.Observer.Answered(s.settings.Namespace)
 	}
 	for i := range page.Items {
 		ev := page.Items[i] // A copy, so that one kept event does not keep its page.
@@ -159,7 +159,11 @@ func (s *Stream) read(ctx context.Context, namespace string, options *metav1.Lis
 }
 
 func (s *Stream) request(namespace string, options *metav1.ListOptions) *rest.Request {
-	return s.config.Client.Get().
+	client := s.settings.Client
+	if options.Watch {
+		client = s.settings.Watches
+	}
+	return client.Get().
 		NamespaceIfScoped(namespace, namespace != "").
 		Resource("events").
 		MaxRetries(0). // client-go would wait without a report. The stream waits and connects again.
@@ -180,13 +184,13 @@ func (s *Stream) watch(ctx context.Context) error {
 	limit := minWatchTimeout + rand.N(minWatchTimeout)
 	seconds := int64(limit.Seconds())
 	connection, err := s.open(ctx, cancel, &metav1.ListOptions{
-		FieldSelector: s.config.FieldSelector, ResourceVersion: s.resourceVersion,
+		FieldSelector: s.settings.FieldSelector, ResourceVersion: s.resourceVersion,
 		Watch: true, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
 	})
 	if err == nil {
 		defer connection.Close()
 		s.failed = false
-		s.config.Observer.Answered(s.config.Namespace)
+		s.settings.Observer.Answered(s.settings.Namespace)
 		err = s.receive(ctx, cancel, connection, limit+responseTimeout)
 	}
 	if ctx.Err() != nil {
@@ -199,7 +203,7 @@ func (s *Stream) watch(ctx context.Context) error {
 func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
 	timer := time.AfterFunc(responseTimeout, func() { cancel(errNoResponse) })
 	defer timer.Stop()
-	return s.request(s.config.Namespace, options).Stream(ctx)
+	return s.request(s.settings.Namespace, options).Stream(ctx)
 }
 
 // receive reads messages until the stream ends.

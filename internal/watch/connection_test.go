@@ -37,7 +37,7 @@ func takeAll(queue *queue.Queue) (names []string) {
 func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
-		o := start(t, api, queue, watch.Config{})
+		o := start(t, api, queue, watch.Settings{})
 		takeAll(queue)
 		api.Cut()
 		synctest.Wait()
@@ -60,7 +60,7 @@ func TestTheDelaysBeginAgainAfterAConnectionThatLasted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
 		api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
-		start(t, api, queue, watch.Config{})
+		start(t, api, queue, watch.Settings{})
 		time.Sleep(5 * time.Minute) // The delays are 15 to 30 s now.
 		api.Refuse(nil)
 		time.Sleep(time.Minute)
@@ -82,7 +82,7 @@ func TestTheDelaysBeginAgainAfterAConnectionThatLasted(t *testing.T) {
 func TestFailuresBeforeAVersionExpiresDoNotDelayTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
-		o := start(t, api, queue, watch.Config{})
+		o := start(t, api, queue, watch.Settings{})
 		api.Put(event("a", ""))
 		time.Sleep(time.Minute)
 		takeAll(queue)
@@ -116,7 +116,7 @@ func TestARequestThatIsNotAnsweredIsRepeatedAfterAMinute(t *testing.T) {
 					}
 					return 0
 				})
-				o := start(t, api, queue, watch.Config{})
+				o := start(t, api, queue, watch.Settings{})
 				time.Sleep(59 * time.Second)
 				assert.Empty(t, o.seen())
 				time.Sleep(3 * time.Second)
@@ -137,7 +137,7 @@ func TestTheServerIsAskedToEndAWatchAfterFiveToTenMinutes(t *testing.T) {
 			asked.Store(r.URL.Query())
 			return 0
 		})
-		start(t, api, queue.New(10), watch.Config{FieldSelector: "type=Warning"})
+		start(t, api, queue.New(10), watch.Settings{FieldSelector: "type=Warning"})
 		synctest.Wait()
 		query := asked.Load().(url.Values)
 		assert.Equal(t, "type=Warning", query.Get("fieldSelector"))

@@ -36,7 +36,7 @@ func TestTheStreamWaitsAsLongAsABusyServerAsks(t *testing.T) {
 					requested <- time.Now()
 					return http.StatusTooManyRequests
 				})
-				o := start(t, api, queue.New(10), watch.Config{})
+				o := start(t, api, queue.New(10), watch.Settings{})
 				first := <-requested
 				synctest.Wait()
 				assert.Equal(t, []watch.Cause{watch.Unavailable}, o.seen(), "it is reported before the pause")
@@ -58,7 +58,7 @@ func TestAShutdownDoesNotWaitAsLongAsABusyServerAsks(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			watch.New(watch.Config{Client: client, Taker: queue.New(10), Observer: &observer{}}).Run(ctx)
+			watch.New(watch.Settings{Client: client, Taker: queue.New(10), Observer: &observer{}}).Run(ctx)
 		}()
 		synctest.Wait()
 		cancel()
@@ -104,7 +104,7 @@ func TestABusyServerDelaysAPageOfAList(t *testing.T) {
 					}
 					return 0
 				})
-				o := start(t, api, queue, watch.Config{})
+				o := start(t, api, queue, watch.Settings{})
 				time.Sleep(90 * time.Second)
 				changes(queue)
 				assert.Equal(t, tt.requests, connections(api))

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -31,7 +32,7 @@ var errClosedAtOnce = errors.New("the connection was closed at once")
 
 // Stream is one list-and-watch. Run may be called once.
 type Stream struct {
-	config Config
+	settings Settings
 
 	// resourceVersion is the version from which the watch resumes. Empty means that a list is due.
 	resourceVersion string
@@ -46,13 +47,14 @@ type Stream struct {
 }
 
 // New returns a stream that has not started.
-func New(config Config) *Stream {
-	if config.Pages == nil {
-		config.Pages = semaphore.NewWeighted(1)
+func New(settings Settings) *Stream {
+	settings.Watches = cmp.Or(settings.Watches, settings.Client)
+	if settings.Pages == nil {
+		settings.Pages = semaphore.NewWeighted(1)
 	}
-	s := &Stream{config: config, resourceVersion: config.ResourceVersion}
+	s := &Stream{settings: settings, resourceVersion: settings.ResourceVersion}
 	if s.resourceVersion == "" {
-		s.exactAt = config.ExactAt
+		s.exactAt = settings.ExactAt
 	}
 	s.observe(s.resourceVersion)
 	s.observe(s.exactAt)
@@ -80,7 +82,7 @@ func (s *Stream) Run(ctx context.Context) {
 		}
 		cause := s.afterEnd(err)
 		s.failed = s.failed || cause.IsFailure()
-		s.config.Observer.Restarting(s.config.Namespace, cause, err)
+		s.settings.Observer.Restarting(s.settings.Namespace, cause, err)
 		if time.Since(opened) > minUptime || resumes && cause == Expired {
 			// The server answers, and only a list helps: the failures before must not delay it. If a
 			// list itself expires, the delays continue.
@@ -185,19 +187,19 @@ func (s *Stream) observe(version string) { s.highest = max(s.highest, event.Vers
 
 // put puts a change into the queue.
 func (s *Stream) put(ctx context.Context, change Change) error {
-	change.Namespace = s.config.Namespace
+	change.Namespace = s.settings.Namespace
 	change.SeenAt = time.Now()
 	if change.Event == nil {
-		return s.config.Taker.Put(ctx, change)
+		return s.settings.Taker.Put(ctx, change)
 	}
-	if s.config.Keep != nil {
-		s.config.Keep(change.Event)
+	if s.settings.Keep != nil {
+		s.settings.Keep(change.Event)
 	}
 	event.Normalize(change.Event)
-	s.config.Observer.Arrived()
+	s.settings.Observer.Arrived()
 	s.observe(change.Event.ResourceVersion)
-	if err := s.config.Taker.Put(ctx, change); err != nil {
-		s.config.Observer.Withdrawn()
+	if err := s.settings.Taker.Put(ctx, change); err != nil {
+		s.settings.Observer.Withdrawn()
 		return err
 	}
 	return nil

@@ -35,7 +35,7 @@ func TestABackupIsRestored(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		api.Put(counted("a", 1))
 		backup := api.Version()
-		start(t, api, queue, watch.Config{})
+		start(t, api, queue, watch.Settings{})
 		assert.Equal(t, []string{"began", "listed a=1", "ended at 3"}, changes(queue))
 		api.Put(counted("a", 2))
 		api.Put(counted("b", 1))
@@ -59,12 +59,12 @@ func TestABackupIsRestored(t *testing.T) {
 
 func TestAVersionOfTheProgressIsCompared(t *testing.T) {
 	for name, tt := range map[string]struct {
-		config watch.Config
+		config watch.Settings
 		want   []string
 	}{
-		"that exists":             {watch.Config{ResourceVersion: "3"}, []string{"changed b=1"}},
-		"that does not exist yet": {watch.Config{ResourceVersion: "9"}, []string{"went back", "began", "listed a=1", "listed b=1", "ended at 4"}},
-		"of another leader":       {watch.Config{ExactAt: "9"}, []string{"went back", "began", "listed a=1", "listed b=1", "ended at 4"}},
+		"that exists":             {watch.Settings{ResourceVersion: "3"}, []string{"changed b=1"}},
+		"that does not exist yet": {watch.Settings{ResourceVersion: "9"}, []string{"went back", "began", "listed a=1", "listed b=1", "ended at 4"}},
+		"of another leader":       {watch.Settings{ExactAt: "9"}, []string{"went back", "began", "listed a=1", "listed b=1", "ended at 4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAStreamThatCannotCompareVersionsDoesNotConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		api.Put(counted("a", 1))
-		start(t, api, queue, watch.Config{})
+		start(t, api, queue, watch.Settings{})
 		assert.Len(t, changes(queue), 3)
 		api.Refuse(func(r *http.Request) int {
 			if isVersionRequest(r) {

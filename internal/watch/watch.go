@@ -20,7 +20,7 @@ import (
 type Kind int
 
 // A list is ListBegan, a Listed for each existing event, and ListEnded. In a list at an exact
-// resource version (Config.ExactAt), the events are Existing. A list that fails has no ListEnded:
+// resource version (Settings.ExactAt), the events are Existing. A list that fails has no ListEnded:
 // the next list starts from scratch. Changes from a watch come outside lists, in the API server's
 // order.
 const (
@@ -29,7 +29,7 @@ const (
 	ListEnded
 	Changed
 	Deleted
-	// Existing is an event as it was at Config.ExactAt.
+	// Existing is an event as it was at Settings.ExactAt.
 	Existing
 	// WentBack means that the resource versions of the cluster went back: those that came before mean
 	// nothing any more. A list follows.
@@ -90,9 +90,11 @@ type Taker interface {
 	Put(context.Context, Change) error
 }
 
-// Config selects what to stream, and has the Taker of the changes.
-type Config struct {
-	Client        rest.Interface
+// Settings select what to stream, and have the Taker of the changes.
+type Settings struct {
+	Client rest.Interface
+	// Watches is the client for watches, of a Paced configuration; nil: Client.
+	Watches       rest.Interface
 	Namespace     string // empty: the whole cluster
 	FieldSelector string // empty: everything
 	// ResourceVersion is the version from which to resume. If it is empty, or the server no longer

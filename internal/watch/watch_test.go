@@ -74,7 +74,7 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		New(Config{Client: client, Namespace: namespace, Taker: s, Observer: s.observer}).Run(ctx)
+		New(Settings{Client: client, Namespace: namespace, Taker: s, Observer: s.observer}).Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -269,7 +269,7 @@ func TestPermissionsThatComeLater(t *testing.T) {
 }
 
 func TestSilenceIsNotWaitedForForEver(t *testing.T) {
-	s := New(Config{Taker: &running{}, Observer: &observer{}})
+	s := New(Settings{Taker: &running{}, Observer: &observer{}})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	body, end := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
@@ -288,7 +288,7 @@ func (s slow) Put(context.Context, Change) error {
 
 func TestTheTimeThatTheQueueTakesIsNotSilenceOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{Taker: slow{after: 2 * time.Minute}, Observer: &observer{}})
+		s := New(Settings{Taker: slow{after: 2 * time.Minute}, Observer: &observer{}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		body := io.NopCloser(bytes.NewReader(apitest.Protobuf(t, newEvent("a", 1))))
 		require.NoError(t, s.receive(ctx, cancel, body, time.Minute))
@@ -309,7 +309,7 @@ func TestOnlyAnInternalErrorThatRepeatsAtAVersionIsFollowedByAList(t *testing.T)
 		"another error":       {"5", "5", apierrors.NewServiceUnavailable("busy"), Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := New(Config{ResourceVersion: tt.before})
+			s := New(Settings{ResourceVersion: tt.before})
 			assert.Equal(t, Unavailable, s.afterEnd(s.streamError(tt.err)))
 			s.resourceVersion = tt.at
 			assert.Equal(t, tt.want, s.afterEnd(s.streamError(tt.err)))
@@ -358,7 +358,7 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	large.Message = strings.Repeat("m", 28*readBuffer)
 	body, server := io.Pipe()
 	taker := make(taken, 1)
-	s := New(Config{Taker: taker, Observer: &observer{}})
+	s := New(Settings{Taker: taker, Observer: &observer{}})
 	ended := make(chan error, 1)
 	go func() { ended <- s.receive(t.Context(), func(error) {}, body, time.Hour) }()
 	_, err := server.Write(apitest.Protobuf(t, large))

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeclient
+package watch
 
 import (
 	"context"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httptrace"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,11 +14,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// openPaced returns the connection that a Paced client would read.
+func openPaced(t *testing.T, conn net.Conn) net.Conn {
+	t.Helper()
+	config := Paced(&rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) { return conn, nil }})
+	paced, err := config.Dial(t.Context(), "", "")
+	require.NoError(t, err)
+	return paced
+}
+
 // readTimes returns when each read of a connection found something: size bytes are written in each gap.
 func readTimes(t *testing.T, n, size int, gap time.Duration) (times []time.Duration) {
 	sent := newSocket()
-	conn, err := paced(func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
-	require.NoError(t, err)
+	conn := openPaced(t, sent)
 	began := time.Now()
 	go func() {
 		for range 4000 {
@@ -30,7 +35,7 @@ func readTimes(t *testing.T, n, size int, gap time.Duration) (times []time.Durat
 		}
 	}()
 	for range n {
-		_, err := conn.Read(make([]byte, readBuffer))
+		_, err := conn.Read(make([]byte, connectionBuffer))
 		require.NoError(t, err)
 		times = append(times, time.Since(began))
 	}
@@ -64,12 +69,10 @@ func TestTheTimesOfReads(t *testing.T) {
 // for the reads.
 func TestAServerThatWaitsForTheReadsIsReadOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, err := paced(
-			func(context.Context, string, string) (net.Conn, error) { return &waiting{}, nil })(t.Context(), "", "")
-		require.NoError(t, err)
+		conn := openPaced(t, &waiting{})
 		read := 0
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && read < 100<<20; {
-			n, err := conn.Read(make([]byte, readBuffer))
+			n, err := conn.Read(make([]byte, connectionBuffer))
 			require.NoError(t, err)
 			read += n
 		}
@@ -90,30 +93,6 @@ func (w *waiting) Read(b []byte) (int, error) {
 	n := min(len(b), w.unread)
 	w.unread -= n
 	return n, nil
-}
-
-// The pages of a list, the lists of many namespaces, and what is read to check versions follow each
-// other: with pauses, they would take long.
-func TestOnlyWatchesArePaced(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") }))
-	defer server.Close()
-	client, err := Events(&rest.Config{Host: server.URL})
-	require.NoError(t, err)
-	var paced []bool
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
-		_, isPaced := got.Conn.(*pacedConn)
-		paced = append(paced, isPaced)
-	}})
-	for _, watch := range []string{"", "true", ""} {
-		request := client.Get().Resource("events")
-		if watch != "" {
-			request.Param("watch", watch)
-		}
-		body, err := request.Stream(ctx)
-		require.NoError(t, err)
-		require.NoError(t, body.Close())
-	}
-	assert.Equal(t, []bool{false, true, false}, paced)
 }
 
 // socket is a connection that has any number of unread bytes.
