@@ -101,6 +101,20 @@ func TestFailuresBeforeAVersionExpiresDoNotDelayTheList(t *testing.T) {
 	})
 }
 
+// The pages of a list, the lists of many namespaces, and what is read to compare versions follow each
+// other: with pauses, they would take long.
+func TestOnlyWatchesUseTheClientForWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists, watches := apitest.NewInMemory(t), apitest.NewInMemory(t)
+		start(t, lists, queue.New(10), watch.Settings{Watches: clientOf(t, watches)})
+		synctest.Wait()
+		watches.Cut()
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"list", "version"}, lists.Requests())
+		assert.Equal(t, []string{"watch", "watch"}, watches.Requests())
+	})
+}
+
 func TestARequestThatIsNotAnsweredIsRepeatedAfterAMinute(t *testing.T) {
 	for name, isKind := range map[string]func(url.Values) bool{
 		"a page of a list": func(q url.Values) bool { return q.Get("watch") == "" },
