@@ -113,9 +113,6 @@ func (s *session) putEvent(t *testing.T, i int) {
 	assert.NoError(t, s.intake.queue.Put(t.Context(), change))
 }
 
-// readTogether is the time for which the queue gathers a batch.
-const readTogether = 2 * time.Millisecond
-
 func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	pipelineThat := func(consume func(attempt int) error) consumer.Logs {
 		attempt := 0
@@ -133,7 +130,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	}{
 		"nothing is slow": {
 			slow: func(*testing.T, *Loop) {},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether},
 		},
 		"the loop delivers the batch before": {
 			slow: func(*testing.T, *Loop) {}, comes: time.Second,
@@ -141,13 +138,13 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 		},
 		"lookups that time out": {
 			slow: func(t *testing.T, p *Loop) { p.Owners = slowOwners(t) },
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Lookups: 2 * time.Second},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Lookups: 2 * time.Second},
 		},
 		"a pipeline that takes 1 s": {
 			slow: func(_ *testing.T, p *Loop) {
 				p.Logs = pipelineThat(func(int) error { time.Sleep(time.Second); return nil })
 			},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Delivering: batches * time.Second},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Delivering: batches * time.Second},
 		},
 		"a pipeline that takes 100 ms to reject every other attempt, with retries after 1 s": {
 			slow: func(_ *testing.T, p *Loop) {
@@ -159,7 +156,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 					return nil
 				})
 			},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Delivering: batches * 1100 * time.Millisecond},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Delivering: batches * 1100 * time.Millisecond},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,11 +212,11 @@ func TestHowLongABatchGathers(t *testing.T) {
 			assert.Equal(t, waited, gotWaited)
 		}
 		putting(8, 600*time.Microsecond)
-		expect(4, readTogether)
+		expect(4, watch.ReadTogether)
 		time.Sleep(time.Second)
 		expect(4, 0)
 		putting(3*batchChanges, 0)
-		expect(batchChanges, readTogether)
+		expect(batchChanges, watch.ReadTogether)
 		expect(batchChanges, 0)
 		expect(batchChanges, 0)
 		putting(1, 0)

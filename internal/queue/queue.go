@@ -18,9 +18,6 @@ import (
 const (
 	// maxBytes bounds the queue. A change that is larger takes all of it.
 	maxBytes = 4 << 20
-	// readTogether is the time from the first change to the signal. What a stream has read together
-	// comes one after the other, and should be one batch.
-	readTogether = 2 * time.Millisecond
 	// overhead is the memory of a change in addition to the text of its event: the structs (about
 	// 700 B) and the rounding of each string.
 	overhead = 1 << 10
@@ -62,7 +59,7 @@ func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.changes = append(q.changes, entry{change, weight}); len(q.changes) == 1 {
-		time.AfterFunc(readTogether, q.wake)
+		time.AfterFunc(watch.ReadTogether, q.wake)
 	}
 	return nil
 }

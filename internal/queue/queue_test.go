@@ -50,10 +50,10 @@ func TestWhatIsReadTogetherIsOneBatch(t *testing.T) {
 			began := time.Now()
 			for n := range 16 {
 				require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
-				time.Sleep(readTogether / 16)
+				time.Sleep(watch.ReadTogether / 16)
 			}
 			<-q.Signal()
-			assert.Equal(t, readTogether, time.Since(began), "no change makes the ones before wait longer")
+			assert.Equal(t, watch.ReadTogether, time.Since(began), "no change makes the ones before wait longer")
 			assert.Len(t, q.Take(nil), 16)
 		}
 	})

@@ -22,13 +22,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
-// answered runs a stream for ten seconds against a server that answers in this way.
+// answered runs a stream for a minute against a server that answers in this way.
 func answered(t *testing.T, config watch.Settings, answer http.HandlerFunc) *observer {
 	o, queue := &observer{}, queue.New(100_000)
 	client, err := kubeclient.Events(&rest.Config{Host: "http://proxy", Transport: apitest.InMemory{Handler: answer}})
 	require.NoError(t, err)
 	config.Client, config.Taker, config.Observer = client, queue, o
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {

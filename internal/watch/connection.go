@@ -189,8 +189,9 @@ func (s *Stream) watch(ctx context.Context) error {
 	})
 	if err == nil {
 		defer connection.Close()
-		s.failed = false
-		s.settings.Observer.Answered(s.settings.Namespace)
+		if s.useless < maxUseless { // Otherwise, only a message shows that it works.
+			s.works()
+		}
 		err = s.receive(ctx, cancel, connection, limit+responseTimeout)
 	}
 	if ctx.Err() != nil {
@@ -246,6 +247,9 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	ev, ok := message.Object.(*corev1.Event)
 	if !ok {
 		return fmt.Errorf("the API server sent a %T in a stream of events", message.Object)
+	}
+	if s.hasMessage = true; s.failed {
+		s.works()
 	}
 	change := Change{Kind: Changed, Event: ev, ResourceVersion: ev.ResourceVersion}
 	switch message.Type {

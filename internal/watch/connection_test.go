@@ -44,11 +44,11 @@ func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 		assert.Len(t, connections(api), 2, "it does not connect again without a pause")
 		time.Sleep(time.Second)
 		assert.Len(t, connections(api), 3)
-		for len(connections(api)) < 20 && !slices.Contains(o.seen(), watch.Unavailable) {
+		for len(connections(api)) < 20 && !slices.Contains(o.seen(), watch.CauseUnavailable) {
 			api.Cut()
 			time.Sleep(50 * time.Millisecond)
 		}
-		require.Contains(t, o.seen(), watch.Unavailable)
+		require.Contains(t, o.seen(), watch.CauseUnavailable)
 		assert.Greater(t, len(connections(api)), 2, "a few that are closed are no failure")
 		api.Put(event("a", ""))
 		time.Sleep(time.Minute)
@@ -93,7 +93,7 @@ func TestFailuresBeforeAVersionExpiresDoNotDelayTheList(t *testing.T) {
 		api.Put(event("c", ""))
 		api.Compact()
 		api.Refuse(nil)
-		for !slices.Contains(o.seen(), watch.Expired) {
+		for !slices.Contains(o.seen(), watch.CauseExpired) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(1100 * time.Millisecond)
@@ -134,7 +134,7 @@ func TestARequestThatIsNotAnsweredIsRepeatedAfterAMinute(t *testing.T) {
 				time.Sleep(59 * time.Second)
 				assert.Empty(t, o.seen())
 				time.Sleep(3 * time.Second)
-				assert.Equal(t, []watch.Cause{watch.Silent}, o.seen())
+				assert.Equal(t, []watch.Cause{watch.CauseSilent}, o.seen())
 				takeAll(queue)
 				api.Put(event("a", ""))
 				assert.Equal(t, []string{"a"}, takeAll(queue))

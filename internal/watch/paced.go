@@ -26,6 +26,9 @@ const (
 	// connectionBuffer is the maximum number of bytes of one read. A connection that fills it is read
 	// again without a pause.
 	connectionBuffer = 32 << 10
+	// ReadTogether is the time from a change to the batch that has it. What is read together comes one
+	// after the other, and should be one batch.
+	ReadTogether = 2 * time.Millisecond
 )
 
 // Paced returns the configuration of a client for watches only. Its connections are read rarely while

@@ -39,7 +39,7 @@ func TestTheStreamWaitsAsLongAsABusyServerAsks(t *testing.T) {
 				o := start(t, api, queue.New(10), watch.Settings{})
 				first := <-requested
 				synctest.Wait()
-				assert.Equal(t, []watch.Cause{watch.Unavailable}, o.seen(), "it is reported before the pause")
+				assert.Equal(t, []watch.Cause{watch.CauseUnavailable}, o.seen(), "it is reported before the pause")
 				pause := (<-requested).Sub(first)
 				assert.GreaterOrEqual(t, pause, tt.least-time.Microsecond)
 				assert.LessOrEqual(t, pause, tt.longest+time.Microsecond)
@@ -86,7 +86,7 @@ func TestABusyServerDelaysAPageOfAList(t *testing.T) {
 		"for longer than an answer may take: the list starts from scratch": {
 			5 * time.Minute,
 			[]string{"list", "more", "list", "more", "watch"},
-			[]watch.Cause{watch.Unavailable},
+			[]watch.Cause{watch.CauseUnavailable},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -22,13 +23,18 @@ import (
 // receiver would connect without a pause to a proxy that accepts every watch and closes it at once.
 const minUptime = 5 * time.Second
 
-// maxQuickEnds is the number of consecutive connections that must end at once to count as a
-// failure. One or two end at once when an API server restarts.
-const maxQuickEnds = 3
+// maxUseless is the number of consecutive connections that are a failure if they end at once, or
+// expire before a message. One or two do when an API server restarts.
+const maxUseless = 3
 
-// errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
-// before an answer to an empty watch.
-var errClosedAtOnce = errors.New("the connection was closed at once")
+var (
+	// errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
+	// before an answer to an empty watch.
+	errClosedAtOnce = errors.New("the connection was closed at once")
+	// errExpiredAgain explains versions that expire although they are new.
+	errExpiredAgain = errors.New("the resource version of a new list expires before the watch has a message: check proxies before " +
+		"the API server, and whether it compacts etcd before a list is complete (--etcd-compaction-interval)")
+)
 
 // Stream is one list-and-watch. Run may be called once.
 type Stream struct {
@@ -42,7 +48,11 @@ type Stream struct {
 	highest uint64
 	// internalErrorAt is the version at which the last internal error ended a stream.
 	internalErrorAt string
-	// failed is set from a failure until a watch is open.
+	// hasMessage reports whether a message has come over the connection.
+	hasMessage bool
+	// useless is the number of consecutive connections that ended at once, or expired before a message.
+	useless int
+	// failed is set from a failure until a watch works.
 	failed bool
 }
 
@@ -67,32 +77,53 @@ var backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Cap: 15 
 // Run passes on changes until the context ends. A change waits until the Taker takes it. Until
 // then, Run reads nothing from the API server.
 func (s *Stream) Run(ctx context.Context) {
-	delays, quickEnds := backoff, 0
+	delays := backoff
 	for ctx.Err() == nil {
 		opened, resumes := time.Now(), s.resourceVersion != "" || s.exactAt != ""
 		err := s.connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		quickEnd := err == nil && time.Since(opened) < minUptime
-		if !quickEnd {
-			quickEnds = 0
-		} else if quickEnds++; quickEnds >= maxQuickEnds {
-			err = errClosedAtOnce
-		}
+		uptime := time.Since(opened)
+		quickEnd := err == nil && uptime < minUptime
 		cause := s.afterEnd(err)
-		s.failed = s.failed || cause.IsFailure()
-		s.settings.Observer.Restarting(s.settings.Namespace, cause, err)
-		if time.Since(opened) > minUptime || resumes && cause == Expired {
+		if s.countUseless(quickEnd, cause) {
+			cause, err = CauseUnavailable, explainUseless(err)
+		} else if uptime > minUptime || resumes && cause == CauseExpired {
 			// The server answers, and only a list helps: the failures before must not delay it. If a
 			// list itself expires, the delays continue.
 			delays = backoff
 		}
+		s.failed = s.failed || cause.IsFailure()
+		s.settings.Observer.Restarting(s.settings.Namespace, cause, err)
 		if err == nil && !quickEnd {
 			continue // The server's own time limit: connect at once.
 		}
 		pause(ctx, max(delays.Step(), retryAfter(err)))
 	}
+}
+
+// countUseless counts a connection that has ended, and reports whether too many were useless.
+func (s *Stream) countUseless(quickEnd bool, cause Cause) bool {
+	if quickEnd || cause == CauseExpired && !s.hasMessage {
+		s.useless++
+	} else {
+		s.useless = 0
+	}
+	return s.useless >= maxUseless
+}
+
+func explainUseless(err error) error {
+	if err == nil {
+		return errClosedAtOnce
+	}
+	return fmt.Errorf("%w: %w", errExpiredAgain, err)
+}
+
+// works reports that the watch works.
+func (s *Stream) works() {
+	s.failed = false
+	s.settings.Observer.Answered(s.settings.Namespace)
 }
 
 // retryAfter returns how long the server asks to wait before the next request; 0: it does not ask. A
@@ -115,6 +146,7 @@ func pause(ctx context.Context, d time.Duration) {
 // connect lists if a list is due, and then watches until the stream ends. A nil error is a normal
 // end.
 func (s *Stream) connect(ctx context.Context) error {
+	s.hasMessage = false
 	if err := s.checkVersion(ctx); err != nil {
 		return err
 	}
@@ -133,21 +165,21 @@ func (s *Stream) connect(ctx context.Context) error {
 func (s *Stream) afterEnd(err error) Cause {
 	switch {
 	case err == nil:
-		return Ended
+		return CauseEnded
 	case isExpired(err):
 		s.exactAt = ""
 		s.resourceVersion = ""
-		return Expired
+		return CauseExpired
 	case apierrors.IsUnauthorized(err):
-		return Unauthorized
+		return CauseUnauthorized
 	case apierrors.IsForbidden(err):
-		return Forbidden
+		return CauseForbidden
 	case errors.Is(err, errNoResponse):
-		return Silent
+		return CauseSilent
 	case errors.Is(err, errIdle):
-		return Idle
+		return CauseIdle
 	default:
-		return Unavailable
+		return CauseUnavailable
 	}
 }
 

@@ -53,17 +53,17 @@ type Change struct {
 type Cause string
 
 const (
-	Ended        Cause = "ended"        // the server closed it, as it does every few minutes
-	Expired      Cause = "expired"      // 410 Gone: the resource version is gone; a list follows
-	Unauthorized Cause = "unauthorized" // 401: a token that is no longer, or not yet, valid
-	Forbidden    Cause = "forbidden"    // 403: a permission is missing
-	Unavailable  Cause = "unavailable"  // the connection failed, or the server answered 429 or 5xx
-	Silent       Cause = "silent"       // the server did not answer a request
-	Idle         Cause = "idle"         // nothing came over an open watch, not even its end
+	CauseEnded        Cause = "ended"        // the server closed it, as it does every few minutes
+	CauseExpired      Cause = "expired"      // 410 Gone: the resource version is gone; a list follows
+	CauseUnauthorized Cause = "unauthorized" // 401: a token that is no longer, or not yet, valid
+	CauseForbidden    Cause = "forbidden"    // 403: a permission is missing
+	CauseUnavailable  Cause = "unavailable"  // the connection failed, or the server answered 429 or 5xx
+	CauseSilent       Cause = "silent"       // the server did not answer a request
+	CauseIdle         Cause = "idle"         // nothing came over an open watch, not even its end
 )
 
 // IsFailure reports whether the stream could not just resume, or list.
-func (c Cause) IsFailure() bool { return c != Ended && c != Expired }
+func (c Cause) IsFailure() bool { return c != CauseEnded && c != CauseExpired }
 
 // Observer observes the streams. Each stream calls it from its own goroutine. Its methods must not
 // block.

@@ -224,7 +224,7 @@ func TestWhatHappenedBefore410IsListed(t *testing.T) {
 	api.Compact()
 	api.Refuse(nil)
 	s.expect("began", "listed b=5", "ended")
-	assert.True(t, s.observer.has(Expired))
+	assert.True(t, s.observer.has(CauseExpired))
 }
 
 func TestAListingThatBreaksRestarts(t *testing.T) {
@@ -250,7 +250,7 @@ func TestAListingThatBreaksRestarts(t *testing.T) {
 }
 
 func TestPermissionsThatComeLater(t *testing.T) {
-	for cause, status := range map[Cause]int{Unauthorized: http.StatusUnauthorized, Forbidden: http.StatusForbidden, Unavailable: http.StatusInternalServerError} {
+	for cause, status := range map[Cause]int{CauseUnauthorized: http.StatusUnauthorized, CauseForbidden: http.StatusForbidden, CauseUnavailable: http.StatusInternalServerError} {
 		t.Run(string(cause), func(t *testing.T) {
 			api := apitest.New(t)
 			api.Refuse(func(*http.Request) int { return status })
@@ -275,7 +275,7 @@ func TestSilenceIsNotWaitedForForEver(t *testing.T) {
 	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
 	err := s.receive(ctx, cancel, body, time.Millisecond)
 	require.ErrorIs(t, err, errIdle)
-	assert.Equal(t, Idle, s.afterEnd(err), "not Silent: the server may be well")
+	assert.Equal(t, CauseIdle, s.afterEnd(err), "not CauseSilent: the server may be well")
 }
 
 // slow is a Taker that takes each change after this time.
@@ -303,14 +303,14 @@ func TestOnlyAnInternalErrorThatRepeatsAtAVersionIsFollowedByAList(t *testing.T)
 		err        error
 		want       Cause
 	}{
-		"at the same version": {"5", "5", internal, Expired},
-		"at another version":  {"4", "5", internal, Unavailable},
-		"within lists":        {"", "", internal, Unavailable},
-		"another error":       {"5", "5", apierrors.NewServiceUnavailable("busy"), Unavailable},
+		"at the same version": {"5", "5", internal, CauseExpired},
+		"at another version":  {"4", "5", internal, CauseUnavailable},
+		"within lists":        {"", "", internal, CauseUnavailable},
+		"another error":       {"5", "5", apierrors.NewServiceUnavailable("busy"), CauseUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(Settings{ResourceVersion: tt.before})
-			assert.Equal(t, Unavailable, s.afterEnd(s.streamError(tt.err)))
+			assert.Equal(t, CauseUnavailable, s.afterEnd(s.streamError(tt.err)))
 			s.resourceVersion = tt.at
 			assert.Equal(t, tt.want, s.afterEnd(s.streamError(tt.err)))
 		})
