@@ -277,23 +277,3 @@ func TestAListThatIsNotCompleteReachesNoVersion(t *testing.T) {
 		assert.Equal(t, ledger.Versions{"": 9}, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(20)}))
 	})
 }
-
-// A list may show several changes of an event at once.
-func TestTheFirstOccurrenceOfAListedEventMayBeAnyAfterWhatIsDealtWith(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
-		for _, tt := range []struct {
-			changes []watch.Change
-			want    uint64 // of the last one
-		}{
-			{[]watch.Change{{Kind: watch.ListBegan}, {Kind: watch.Listed, Event: aboutPod(3)}}, 1},
-			{[]watch.Change{{Kind: watch.ListEnded, ResourceVersion: "9"}, {Kind: watch.Changed, Event: aboutPod(10)}}, 0},
-			{[]watch.Change{{Kind: watch.ListBegan}, {Kind: watch.Listed, Event: aboutPod(20)}}, 10},
-		} {
-			b := &batch{changes: tt.changes}
-			s.account(b)
-			assert.Equal(t, tt.want, b.records[0].LowestVersion)
-			require.True(t, s.emit(t.Context(), t.Context(), b))
-		}
-	})
-}
