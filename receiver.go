@@ -92,9 +92,8 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	r.client, err = kubeclient.Events(restConfig)
-	if err == nil {
-		r.watches, err = kubeclient.Events(watch.Paced(restConfig))
+	if r.watches, err = kubeclient.Events(watch.Paced(restConfig)); err == nil {
+		r.client, err = kubeclient.Events(restConfig)
 	}
 	if err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
@@ -198,10 +197,9 @@ func (r *eventsReceiver) progress() progress.Progress {
 // close releases what Start opened.
 func (r *eventsReceiver) close(ctx context.Context) {
 	r.elector.close()
-	for _, client := range []*rest.RESTClient{r.client, r.watches} {
-		if client != nil {
-			kubeclient.Close(client)
-		}
+	if r.client != nil {
+		kubeclient.Close(r.client)
+		kubeclient.Close(r.watches)
 	}
 	if r.resolver != nil {
 		r.resolver.Close()

@@ -18,36 +18,26 @@ type intake struct {
 	batch batch
 }
 
-// take waits for a batch. It returns one without changes when something else is due. The batch is the last one if stop has ended. It is valid until take is called again.
+// take waits for a batch. It returns one without changes when something else is due. The batch is the
+// last one if stop has ended. It is valid until take is called again.
 func (i *intake) take(stop context.Context, next time.Time) *batch {
 	i.release()
 	waiting := time.Now()
-	due := time.NewTimer(time.Until(next))
-	defer due.Stop()
-
 	b := &i.batch
 	select {
 	case <-i.queue.Signal():
-	case <-due.C:
+	case <-time.After(time.Until(next)):
 	case <-stop.Done():
 	}
 	b.last = stop.Err() != nil
 	if b.changes = i.queue.Take(b.changes); len(b.changes) > 0 {
-		i.noteGathering(waiting)
+		// Before the loop waited, the changes waited for the last batch.
+		i.health.Waited(health.Gathering, min(time.Since(waiting), time.Since(b.changes[0].SeenAt)))
 	}
 	if b.last {
 		i.takeRest()
 	}
 	return b
-}
-
-// noteGathering measures for how long the queue gathered changes while the loop waited. Before, the
-// changes waited for the last batch.
-func (i *intake) noteGathering(waiting time.Time) {
-	if first := i.batch.changes[0].SeenAt; first.After(waiting) {
-		waiting = first
-	}
-	i.health.Waited(health.Gathering, time.Since(waiting))
 }
 
 // release forgets the last batch, which is dealt with.

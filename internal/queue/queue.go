@@ -33,12 +33,7 @@ type Queue struct {
 	room *semaphore.Weighted
 
 	mu      sync.Mutex // guards the following
-	changes []entry
-}
-
-type entry struct {
-	change watch.Change
-	weight int64
+	changes []watch.Change
 }
 
 // New returns an empty queue. A batch holds at most maxChanges changes.
@@ -58,7 +53,7 @@ func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.changes = append(q.changes, entry{change, weight}); len(q.changes) == 1 {
+	if q.changes = append(q.changes, change); len(q.changes) == 1 {
 		time.AfterFunc(watch.ReadTogether, q.wake)
 	}
 	return nil
@@ -82,18 +77,16 @@ func (q *Queue) wake() {
 // possible.
 func (q *Queue) Signal() <-chan struct{} { return q.signal }
 
-// Take appends the next batch: the changes so far, up to maxChanges changes, or the end of a list. If
-// something is left, Signal wakes the loop again.
+// Take appends the next batch: the changes so far, up to maxChanges changes. If something is left,
+// Signal wakes the loop again.
 func (q *Queue) Take(batch []watch.Change) []watch.Change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	taken, weight := 0, int64(0)
-	for isEnd := false; !isEnd && taken < min(len(q.changes), q.maxChanges); taken++ {
-		e := q.changes[taken]
-		batch = append(batch, e.change)
-		weight += e.weight
-		isEnd = e.change.Kind == watch.ListEnded
+	taken, weight := min(len(q.changes), q.maxChanges), int64(0)
+	for i := range taken {
+		weight += weightOf(&q.changes[i])
 	}
+	batch = append(batch, q.changes[:taken]...)
 	q.changes = slices.Delete(q.changes, 0, taken)
 	if len(q.changes) > 0 {
 		q.wake()

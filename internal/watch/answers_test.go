@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
@@ -27,7 +28,7 @@ func answered(t *testing.T, config watch.Settings, answer http.HandlerFunc) *obs
 	o, queue := &observer{}, queue.New(100_000)
 	client, err := kubeclient.Events(&rest.Config{Host: "http://proxy", Transport: apitest.InMemory{Handler: answer}})
 	require.NoError(t, err)
-	config.Client, config.Taker, config.Observer = client, queue, o
+	config.Client, config.Taker, config.Observer, config.Pages = client, queue, o, semaphore.NewWeighted(1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan struct{})

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -68,7 +69,7 @@ func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.S
 	if config.Observer == nil {
 		config.Observer = o
 	}
-	config.Client, config.Taker = clientOf(t, api), queue
+	config.Client, config.Taker, config.Pages = clientOf(t, api), queue, semaphore.NewWeighted(1)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

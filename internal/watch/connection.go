@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -49,7 +48,7 @@ var (
 // listPages lists page by page, with one page in memory: the current events, or those as of
 // exactAt. While the queue is full, it has no connection that costs the server memory.
 func (s *Stream) listPages(ctx context.Context) error {
-	if err := s.beginList(ctx); err != nil {
+	if err := s.put(ctx, Change{Kind: ListBegan}); err != nil {
 		return err
 	}
 	kind, options := Listed, metav1.ListOptions{Limit: pageSize, FieldSelector: s.settings.FieldSelector}
@@ -167,15 +166,8 @@ func (s *Stream) request(namespace string, options *metav1.ListOptions) *rest.Re
 		NamespaceIfScoped(namespace, namespace != "").
 		Resource("events").
 		MaxRetries(0). // client-go would wait without a report. The stream waits and connects again.
-		VersionedParams(options, parameters)
+		SpecificallyVersionedParams(options, metav1.ParameterCodec, metav1.SchemeGroupVersion)
 }
-
-// parameters encodes list options as a query of the core group's version.
-var parameters = func() runtime.ParameterCodec {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-	return runtime.NewParameterCodec(scheme)
-}()
 
 // watch streams until the server ends it, an error comes, or the server is idle for too long.
 func (s *Stream) watch(ctx context.Context) error {
@@ -211,10 +203,7 @@ func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, optio
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
 	timer := time.AfterFunc(idle, func() { cancel(errIdle) })
 	defer timer.Stop()
-	decoder, err := newDecoder(body)
-	if err != nil {
-		return err
-	}
+	decoder := newDecoder(body)
 	for {
 		kind, object, err := decoder.decode()
 		timer.Stop() // Only the time that the server takes counts, not the time that the Taker takes.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -58,7 +59,7 @@ func TestAShutdownDoesNotWaitAsLongAsABusyServerAsks(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			watch.New(watch.Settings{Client: client, Taker: queue.New(10), Observer: &observer{}}).Run(ctx)
+			watch.New(watch.Settings{Client: client, Taker: queue.New(10), Observer: &observer{}, Pages: semaphore.NewWeighted(1)}).Run(ctx)
 		}()
 		synctest.Wait()
 		cancel()

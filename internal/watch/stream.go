@@ -6,12 +6,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -27,14 +25,10 @@ const minUptime = 5 * time.Second
 // expire before a message. One or two do when an API server restarts.
 const maxUseless = 3
 
-var (
-	// errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
-	// before an answer to an empty watch.
-	errClosedAtOnce = errors.New("the connection was closed at once")
-	// errExpiredAgain explains versions that expire although they are new.
-	errExpiredAgain = errors.New("the resource version of a new list expires before the watch has a message: check proxies before " +
-		"the API server, and whether it compacts etcd before a list is complete (--etcd-compaction-interval)")
-)
+// errUseless is also the only error of a connection that closes before an answer: client-go converts it
+// to an empty watch.
+var errUseless = errors.New("watches end at once, or their resource version expires before a message: check proxies before " +
+	"the API server, and whether it compacts etcd before a list is complete (--etcd-compaction-interval)")
 
 // Stream is one list-and-watch. Run may be called once.
 type Stream struct {
@@ -59,9 +53,6 @@ type Stream struct {
 // New returns a stream that has not started.
 func New(settings Settings) *Stream {
 	settings.Watches = cmp.Or(settings.Watches, settings.Client)
-	if settings.Pages == nil {
-		settings.Pages = semaphore.NewWeighted(1)
-	}
 	s := &Stream{settings: settings, resourceVersion: settings.ResourceVersion}
 	if s.resourceVersion == "" {
 		s.exactAt = settings.ExactAt
@@ -88,7 +79,7 @@ func (s *Stream) Run(ctx context.Context) {
 		quickEnd := err == nil && uptime < minUptime
 		cause := s.afterEnd(err)
 		if s.countUseless(quickEnd, cause) {
-			cause, err = CauseUnavailable, explainUseless(err)
+			cause, err = CauseUnavailable, errors.Join(errUseless, err)
 		} else if uptime > minUptime || resumes && cause == CauseExpired {
 			// The server answers, and only a list helps: the failures before must not delay it. If a
 			// list itself expires, the delays continue.
@@ -113,13 +104,6 @@ func (s *Stream) countUseless(quickEnd bool, cause Cause) bool {
 	return s.useless >= maxUseless
 }
 
-func explainUseless(err error) error {
-	if err == nil {
-		return errClosedAtOnce
-	}
-	return fmt.Errorf("%w: %w", errExpiredAgain, err)
-}
-
 // works reports that the watch works.
 func (s *Stream) works() {
 	s.failed = false
@@ -135,11 +119,9 @@ func retryAfter(err error) time.Duration {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 
@@ -152,7 +134,7 @@ func (s *Stream) connect(ctx context.Context) error {
 	}
 	if s.resourceVersion == "" {
 		if err := s.listPages(ctx); err != nil {
-			if isInvalid(err) {
+			if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 				s.exactAt = "" // It is not a version.
 			}
 			return err
@@ -189,15 +171,6 @@ func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
 		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
-}
-
-// isInvalid reports whether the server rejected the request as invalid.
-func isInvalid(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
-}
-
-func (s *Stream) beginList(ctx context.Context) error {
-	return s.put(ctx, Change{Kind: ListBegan})
 }
 
 func (s *Stream) endList(ctx context.Context, resourceVersion string) error {

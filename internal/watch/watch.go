@@ -106,8 +106,7 @@ type Settings struct {
 	ExactAt  string
 	Taker    Taker
 	Observer Observer
-	// Pages bounds how many pages of lists are in memory. Several streams may share it; nil: one page
-	// is.
+	// Pages bounds how many pages of lists are in memory. Several streams may share it.
 	Pages *semaphore.Weighted
 	// Keep drops unused fields from an event; nil: nothing is dropped.
 	Keep func(*corev1.Event)

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +75,7 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		New(Settings{Client: client, Namespace: namespace, Taker: s, Observer: s.observer}).Run(ctx)
+		New(Settings{Client: client, Namespace: namespace, Taker: s, Observer: s.observer, Pages: semaphore.NewWeighted(1)}).Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
