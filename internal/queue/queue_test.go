@@ -51,20 +51,33 @@ func TestWhatIsReadTogetherIsOneBatch(t *testing.T) {
 			<-q.Signal()
 			assert.Equal(t, watch.ReadTogether, time.Since(began), "no change makes the ones before wait longer")
 			assert.Len(t, q.Take(nil), 16)
+			time.Sleep(2 * watch.ReadTogether)
 		}
 	})
 }
 
 func TestABatchIsBoundedInChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(3)
+		for n := range 7 {
+			require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
+		}
+		time.Sleep(watch.ReadTogether)
+		synctest.Wait()
+		for _, want := range [][]string{{"0", "1", "2"}, {"3", "4", "5"}, {"6"}} {
+			assert.True(t, signalled(q))
+			assert.Equal(t, want, messages(q.Take(nil)))
+		}
+		assert.False(t, signalled(q), "nothing is left")
+	})
+}
+
+func TestAChangeWeighsMoreThanItsText(t *testing.T) {
 	q := New(3)
-	for n := range 7 {
-		require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
-	}
-	for _, want := range [][]string{{"0", "1", "2"}, {"3", "4", "5"}, {"6"}} {
-		<-q.Signal()
-		assert.Equal(t, want, messages(q.Take(nil)))
-	}
-	assert.False(t, signalled(q), "nothing is left")
+	require.NoError(t, q.Put(t.Context(), change("")))
+	assert.False(t, q.room.TryAcquire(maxBytes-overhead+1))
+	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
+	assert.False(t, q.room.TryAcquire(maxBytes-2*overhead+1))
 }
 
 func TestABatchIsBoundedInBytes(t *testing.T) {
