@@ -51,6 +51,8 @@ func TestTheTimesOfReads(t *testing.T) {
 		want []time.Duration
 	}{
 		"pauses grow while data comes":       {gap: ms, size: 5, want: []time.Duration{1 * ms, 2 * ms, 4 * ms, 8 * ms, 16 * ms, 32 * ms, 64 * ms, 128 * ms, 256 * ms, 436 * ms, 616 * ms}},
+		"at ten a second, two share a read":  {gap: 100 * ms, size: 5, want: []time.Duration{100 * ms, 200 * ms, 300 * ms, 400 * ms, 500 * ms, 600 * ms, 700 * ms, 800 * ms, 928 * ms, 1108 * ms, 1288 * ms}},
+		"pauses stay long at an even rate":   {gap: 10 * ms, size: 1500, want: []time.Duration{10 * ms, 20 * ms, 30 * ms, 40 * ms, 50 * ms, 66 * ms, 98 * ms, 162 * ms, 290 * ms, 470 * ms, 650 * ms, 830 * ms, 1010 * ms}},
 		"what comes later is read at once":   {gap: time.Second, size: 5, want: []time.Duration{1000 * ms, 2000 * ms, 3000 * ms}},
 		"pauses stay short while much comes": {gap: ms, size: 40 << 10, want: []time.Duration{1 * ms, 2 * ms}},
 	} {

@@ -3,6 +3,7 @@
 package watch_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,6 +78,28 @@ func TestAVersionOfTheProgressIsCompared(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestVersionsAreComparedAfterAListThatBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10_000)
+		backup := api.Version()
+		for n := range 2001 {
+			api.Put(counted(fmt.Sprint("e", n), 1))
+		}
+		api.Refuse(func(r *http.Request) int {
+			if r.URL.Query().Has("continue") {
+				return http.StatusServiceUnavailable
+			}
+			return 0
+		})
+		start(t, api, queue, watch.Settings{})
+		assert.Len(t, changes(queue), 2001, "the beginning, and a page")
+		api.Restore(backup)
+		api.Refuse(nil)
+		time.Sleep(time.Minute)
+		assert.Contains(t, changes(queue), "went back")
+	})
 }
 
 func TestAStreamThatCannotCompareVersionsDoesNotConnect(t *testing.T) {
