@@ -273,6 +273,18 @@ func TestTheDeliveryStops(t *testing.T) {
 			}
 		}
 	})
+	t.Run("when the work ends while the pipeline waits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			work, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			h := newHarness(t, hour, func(ctx context.Context, _ []string) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			assert.Equal(t, OutcomeStopped, h.Deliver(t.Context(), work, request("a")))
+			assert.Equal(t, []string{"10s rejected 1"}, h.seen)
+		})
+	})
 	t.Run("but not if the pipeline accepts the request at the end of the work", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			work, cancel := context.WithCancel(t.Context())

@@ -225,18 +225,20 @@ func TestHowLongABatchGathers(t *testing.T) {
 	})
 }
 
-// A list ends a batch: the queue can have several at the end.
+// The queue can have several batches at the end.
 func TestTheLastBatchHasAllThatTheQueueHas(t *testing.T) {
 	s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
-	for i := range 3 {
+	const changes = 2*batchChanges + 1
+	for i := range changes {
 		s.putEvent(t, i)
-		require.NoError(t, s.intake.queue.Put(t.Context(), watch.Change{Kind: watch.ListEnded, SeenAt: time.Now()}))
 	}
 	stop, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := s.intake.take(stop, s.nextTurn())
 	assert.True(t, b.last)
-	assert.Len(t, b.changes, 6)
+	assert.Len(t, b.changes, changes)
+	s.intake.release()
+	assert.Nil(t, s.intake.batch.changes[:changes][0].Event, "no event stays in memory")
 }
 
 func TestDeletedEventsAreForgottenWithoutMoreChanges(t *testing.T) {

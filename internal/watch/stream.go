@@ -36,7 +36,8 @@ type Stream struct {
 
 	// resourceVersion is the version from which the watch resumes. Empty means that a list is due.
 	resourceVersion string
-	// exactAt is the version of the list that is due, if it is one at an exact version.
+	// exactAt is the version of the next list, if it is one at an exact version. A version that expires
+	// ends this, too.
 	exactAt string
 	// highest is the highest version that is known of the cluster.
 	highest uint64
@@ -53,10 +54,7 @@ type Stream struct {
 // New returns a stream that has not started.
 func New(settings Settings) *Stream {
 	settings.Watches = cmp.Or(settings.Watches, settings.Client)
-	s := &Stream{settings: settings, resourceVersion: settings.ResourceVersion}
-	if s.resourceVersion == "" {
-		s.exactAt = settings.ExactAt
-	}
+	s := &Stream{settings: settings, resourceVersion: settings.ResourceVersion, exactAt: settings.ExactAt}
 	s.observe(s.resourceVersion)
 	s.observe(s.exactAt)
 	return s
@@ -177,7 +175,6 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 	if err := s.put(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
 		return err
 	}
-	s.exactAt = ""
 	s.setVersion(resourceVersion)
 	return nil
 }

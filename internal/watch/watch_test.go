@@ -270,13 +270,46 @@ func TestPermissionsThatComeLater(t *testing.T) {
 }
 
 func TestSilenceIsNotWaitedForForEver(t *testing.T) {
-	s := New(Settings{Taker: &running{}, Observer: &observer{}})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	body, end := io.Pipe()
-	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
-	err := s.receive(ctx, cancel, body, time.Millisecond)
-	require.ErrorIs(t, err, errIdle)
-	assert.Equal(t, CauseIdle, s.afterEnd(err), "not CauseSilent: the server may be well")
+	for name, messages := range map[string][]*corev1.Event{"from the beginning": nil, "after a message": {newEvent("a", 1)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := New(Settings{Taker: make(taken, 1), Observer: &observer{}})
+				ctx, cancel := context.WithCancelCause(t.Context())
+				body, server := io.Pipe()
+				context.AfterFunc(ctx, func() { _ = server.CloseWithError(ctx.Err()) })
+				go func() {
+					time.Sleep(30 * time.Second)
+					_, _ = server.Write(apitest.Protobuf(t, messages...))
+					time.Sleep(time.Hour)
+					_ = server.Close() // It would be a normal end.
+				}()
+				err := s.receive(ctx, cancel, body, time.Minute)
+				require.ErrorIs(t, err, errIdle)
+				assert.Equal(t, CauseIdle, s.afterEnd(err), "not CauseSilent: the server may be well")
+				time.Sleep(2 * time.Hour) // The server ends.
+			})
+		})
+	}
+}
+
+// balance counts the events that came and were not withdrawn.
+type balance struct {
+	observer
+	events int
+}
+
+func (b *balance) Arrived() { b.events++ }
+
+func (b *balance) Withdrawn() { b.events-- }
+
+func TestAnEventThatIsNotTakenIsWithdrawn(t *testing.T) {
+	counted := &balance{}
+	s := New(Settings{Taker: make(taken, 1), Observer: counted})
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, s.put(ctx, Change{Event: newEvent("a", 1)}))
+	cancel()
+	require.Error(t, s.put(ctx, Change{Event: newEvent("b", 1)}))
+	assert.Equal(t, 1, counted.events)
 }
 
 // slow is a Taker that takes each change after this time.
@@ -376,7 +409,14 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 // taken is a Taker that has room for one change.
 type taken chan Change
 
-func (t taken) Put(_ context.Context, c Change) error { t <- c; return nil }
+func (t taken) Put(ctx context.Context, c Change) error {
+	select {
+	case t <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // connections leaves out the requests for the store's version.
 func connections(requests []string) []string {
