@@ -80,6 +80,23 @@ func TestAVersionOfTheProgressIsCompared(t *testing.T) {
 	}
 }
 
+func TestAVersionThatIsNoNumberIsNotCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watches, lists := 0, 0
+		answered(t, watch.Settings{ResourceVersion: "5"}, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Query().Has("watch"):
+				watches++
+			case !isVersionRequest(r):
+				lists++
+			}
+			writeJSON(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"opaque"}}`)
+		})
+		assert.Positive(t, watches)
+		assert.Zero(t, lists)
+	})
+}
+
 func TestVersionsAreComparedAfterAListThatBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10_000)
