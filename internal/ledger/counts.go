@@ -43,10 +43,12 @@ type entry struct {
 	pass            uint16 // the stream's listing pass in which it was last seen, or gone
 }
 
-// seen is a state of an event as a stream passed it on.
+// seen is a state of an event of a namespace, as a stream passed it on.
 type seen struct {
 	identity
 	entry
+	from      *stream
+	namespace string
 	// isRecreated reports whether the event began so long before this object was created that its
 	// recorder must have created it again.
 	isRecreated bool
@@ -120,66 +122,56 @@ func newCounts(streams *streams) *counts {
 	return &counts{streams: streams, deleted: deleted}
 }
 
-// Observe accounts for the state of an event and returns the number of occurrences that are new in
+// observe accounts for a state of an event and returns the number of occurrences that are new in
 // it; 0 means that nothing happened which was not accounted for before (a duplicate, a relabelled
 // or rewritten event).
-func (l *counts) Observe(namespace string, ev *corev1.Event) int64 {
-	return l.observe(l.get(namespace), ev.Namespace, identify(ev))
-}
-
-// observe accounts for a state of an event of a namespace, which a stream passed on.
-func (l *counts) observe(s *stream, namespace string, now seen) int64 {
-	now.pass = s.pass
-	from, known := l.find(s, namespace, now.identity)
+func (l *counts) observe(now seen) int64 {
+	former, known := l.find(now)
+	now.pass = now.from.pass
 	switch {
-	case from == nil:
-		l.set(s, nil, now.identity, known, now.entry)
+	case former == nil:
+		l.set(now, nil, known)
 	case !now.isEarlierObject(known):
-		l.set(s, from, now.identity, known, l.merge(known, now))
+		l.set(l.merge(known, now), former, known)
 	}
-	return now.since(from != nil, known)
+	return now.since(former != nil, known)
 }
 
-// news returns what Observe would return, and accounts for nothing.
-func (l *counts) news(namespace string, ev *corev1.Event) int64 {
-	now := identify(ev)
-	from, known := l.find(l.get(namespace), ev.Namespace, now.identity)
-	return now.since(from != nil, known)
+// news returns what observe would return, and accounts for nothing.
+func (l *counts) news(now seen) int64 {
+	former, known := l.find(now)
+	return now.since(former != nil, known)
 }
 
-// Remember notes that an event exists without its occurrences being new: it was there before the
+// isAlive reports whether an event is remembered, and not as deleted.
+func (l *counts) isAlive(now seen) bool {
+	_, known := l.find(now)
+	return !known.isGone() // If nothing is remembered, it is gone, too.
+}
+
+// remember notes that an event exists without its occurrences being new: it was there before the
 // receiver covered it. An event that is remembered as live is observed instead, so that a listing
 // that has to begin again loses nothing.
-func (l *counts) Remember(namespace string, ev *corev1.Event) int64 {
-	isAlive := l.isAlive(namespace, ev)
-	if occurrences := l.Observe(namespace, ev); isAlive {
+func (l *counts) remember(now seen) int64 {
+	isAlive := l.isAlive(now)
+	if occurrences := l.observe(now); isAlive {
 		return occurrences
 	}
 	return 0
 }
 
-// isAlive reports whether an event is remembered, and not as deleted.
-func (l *counts) isAlive(namespace string, ev *corev1.Event) bool {
-	from, known := l.find(l.get(namespace), ev.Namespace, identify(ev).identity)
-	return from != nil && !known.isGone()
-}
-
-// Delete notes that an event is gone, which is normally its TTL and never an occurrence. Its count
+// remove notes that an event is gone, which is normally its TTL and never an occurrence. Its count
 // stays known for RememberDeleted.
-func (l *counts) Delete(namespace string, ev *corev1.Event, now time.Time) {
-	l.remove(l.get(namespace), ev.Namespace, identify(ev), now)
-}
-
-func (l *counts) remove(s *stream, namespace string, last seen, now time.Time) {
-	from, known := l.find(s, namespace, last.identity)
-	if from != nil {
+func (l *counts) remove(last seen, at time.Time) {
+	former, known := l.find(last)
+	if former != nil {
 		if known.isGone() || last.isEarlierObject(known) {
 			return // The same deletion again, or that of an earlier object of the name.
 		}
 		last.count = max(last.count, known.count)
 		last.resourceVersion = newest(last.entry, known)
 	}
-	l.bury(s, from, last.identity, known, last.entry, now)
+	l.bury(last, former, known, at)
 }
 
 // ForgetVersions forgets the resource versions of a stream's events, and no counts: the cluster's
@@ -192,9 +184,9 @@ func (l *counts) ForgetVersions(namespace string) {
 			continue
 		}
 		for k, e := range s.events {
-			versionless := e
+			versionless := seen{identity: k, entry: e, from: s}
 			versionless.resourceVersion = numberOf(forgotten)
-			l.set(s, s, k, e, versionless)
+			l.set(versionless, s, e)
 		}
 	}
 }
@@ -211,7 +203,7 @@ func (l *counts) EndList(namespace string, now time.Time) {
 	s := l.get(namespace)
 	for k, e := range s.events {
 		if e.pass != s.pass && !e.isGone() {
-			l.bury(s, s, k, e, e, now)
+			l.bury(seen{identity: k, entry: e, from: s}, s, e, now)
 		}
 	}
 }
@@ -248,26 +240,25 @@ func (l *counts) Len() (n int) {
 // Live is the number of events that exist.
 func (l *counts) Live() int { return l.Len() - l.deleted.Len() }
 
-// merge returns the entry after an observation. For one object, it keeps the highest count, so that
-// an edited count that goes down and up again does not become occurrences. Another object with the
-// same name starts from its own count.
-func (l *counts) merge(known entry, now seen) entry {
+// merge returns a state with the entry after it was observed. For one object, it keeps the highest
+// count, so that an edited count that goes down and up again does not become occurrences. Another object
+// with the same name starts from its own count.
+func (l *counts) merge(known entry, now seen) seen {
 	if known.isGone() {
 		// A late duplicate of it, too: its deletion comes again after it.
 		l.deleted.Remove(now.identity)
 	}
-	merged := now.entry
 	if known.uid == now.uid && !known.isForgotten() {
-		merged.count = max(now.count, known.count)
+		now.count = max(now.count, known.count)
 	}
-	merged.resourceVersion = newest(now.entry, known)
-	return merged
+	now.resourceVersion = newest(now.entry, known)
+	return now
 }
 
-func (l *counts) bury(s, from *stream, k identity, known, e entry, now time.Time) {
-	e.pass = gone
-	l.set(s, from, k, known, e)
-	l.deleted.Add(k, deletion{unixSeconds(now), s.id})
+func (l *counts) bury(last seen, former *stream, known entry, at time.Time) {
+	last.pass = gone
+	l.set(last, former, known)
+	l.deleted.Add(last.identity, deletion{unixSeconds(at), last.from.id})
 }
 
 // since returns the number of occurrences between what is remembered of an event and a newer state of
@@ -290,9 +281,11 @@ func (now seen) since(isKnown bool, known entry) int64 {
 	return 0
 }
 
-func identify(ev *corev1.Event) seen {
+// see returns a state of an event that the stream of a namespace passed on.
+func (l *counts) see(stream string, ev *corev1.Event) seen {
 	sum := event.Digest(event.Name(ev))
 	return seen{
+		from: l.get(stream), namespace: ev.Namespace,
 		identity: identity(sum[:len(identity{})]),
 		entry: entry{
 			uid:             numberOf(digest(string(ev.UID))),

@@ -22,6 +22,14 @@ func countsOf(namespaces ...string) *counts {
 	return newCounts(newStreams(Coverage{Namespaces: namespaces}))
 }
 
+func (l *counts) Observe(stream string, ev *corev1.Event) int64 { return l.observe(l.see(stream, ev)) }
+func (l *counts) Remember(stream string, ev *corev1.Event) int64 {
+	return l.remember(l.see(stream, ev))
+}
+func (l *counts) Delete(stream string, ev *corev1.Event, at time.Time) {
+	l.remove(l.see(stream, ev), at)
+}
+
 // state is one stored state of an event, in the words of the rules.
 type state struct {
 	name   string // "a" when empty
@@ -442,7 +450,7 @@ func TestARestoredEventIsAsTheLastValueSays(t *testing.T) {
 	live.Observe("ns", ev)
 	deleted.Observe("ns", ev)
 	deleted.Delete("ns", ev, start)
-	key := identify(ev).identity
+	key := live.see("ns", ev).identity
 	tests := map[string]struct {
 		values [][]byte
 		// How many events are remembered, and how many once the time of deleted ones is over.

@@ -83,35 +83,37 @@ type Seen struct {
 }
 
 // Observe accounts for a state of an event, and returns how many of its occurrences are new.
-func (l *Ledger) Observe(s Seen) int64 {
-	if l.brings(s) {
-		return l.counts.Observe(s.Stream, s.Event)
+func (l *Ledger) Observe(s Seen) int64 { return l.observeSeen(s, l.see(s.Stream, s.Event)) }
+
+func (l *Ledger) observeSeen(s Seen, state seen) int64 {
+	if l.brings(s, state) {
+		return l.observe(state)
 	}
-	l.Remember(s.Stream, s.Event)
-	return 0
+	return l.remember(state)
 }
 
 // brings reports whether occurrences of an event may be new. If the coverage before included the event,
 // all are new that are not remembered. Any other event of a list existed before the receiver covered
 // it.
-func (l *Ledger) brings(s Seen) bool {
-	return !s.IsListed || l.covers(s.Event) || l.isNew(s.Event) || l.isAlive(s.Stream, s.Event)
+func (l *Ledger) brings(s Seen, state seen) bool {
+	return !s.IsListed || l.covers(s.Event) || l.isNew(s.Event) || l.isAlive(state)
 }
 
 // Admit accounts for a state of an event, and returns the observation to record now. ok is false if
 // there is none: nothing in it is new, or a window is open. A window keeps the state, without accounting
 // for it. Callers must have taken what is Due before.
 func (l *Ledger) Admit(s Seen, now time.Time) (o observation.Observation, ok bool) {
+	state := l.see(s.Stream, s.Event)
 	key, open := l.windows.open(s.Event, now)
-	if open != nil && l.brings(s) && l.news(s.Stream, s.Event) > 0 {
+	if open != nil && l.brings(s, state) && l.news(state) > 0 {
 		first := event.ResourceVersion(s.Event)
 		if s.IsListed { // A list may show several changes at once.
 			first = l.Reached(s.Stream) + 1
 		}
-		l.windows.keep(open, s, identify(s.Event), first)
+		l.windows.keep(open, s, state, first)
 		return o, false
 	}
-	occurrences := l.Observe(s)
+	occurrences := l.observeSeen(s, state)
 	if occurrences == 0 {
 		return o, false
 	}
@@ -119,11 +121,14 @@ func (l *Ledger) Admit(s Seen, now time.Time) (o observation.Observation, ok boo
 	return observation.Observation{Event: s.Event, Occurrences: occurrences, SeenAt: s.At}, true
 }
 
+// Remember notes that an event existed before the receiver covered it.
+func (l *Ledger) Remember(stream string, ev *corev1.Event) { l.remember(l.see(stream, ev)) }
+
 // Delete notes that an event is gone. If a window keeps a state of it, it keeps the deletion, too.
 func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
-	last := identify(ev)
+	last := l.see(stream, ev)
 	if l.config.DedupInterval == 0 || !l.windows.delete(ev, last, now) {
-		l.remove(l.get(stream), ev.Namespace, last, now)
+		l.remove(last, now)
 	}
 }
 
@@ -139,11 +144,12 @@ func (l *Ledger) isNew(ev *corev1.Event) bool {
 // backup. It forgets them, and no counts. The stream lists next. WentBack returns what windows kept of
 // the stream: without its version, a crash would lose it.
 func (l *Ledger) WentBack(stream string) (records []observation.Observation) {
-	for open := l.windows.oldest(stream); open != nil; open = l.windows.oldest(stream) {
+	s := l.get(stream)
+	for open := s.oldest(); open != nil; open = s.oldest() {
 		records = l.release(records, open)
 	}
 	l.ForgetVersions(stream)
-	l.get(stream).ResourceVersion = ""
+	s.ResourceVersion = ""
 	l.from = nil
 	return records
 }
@@ -191,16 +197,15 @@ func (l *Ledger) release(records []observation.Observation, open *window) []obse
 		return records
 	}
 	record := observation.Observation{Event: kept.newest}
-	from, namespace := l.get(kept.stream), kept.newest.Namespace
 	for _, state := range kept.states {
 		if state.isDeleted {
-			l.remove(from, namespace, state.seen, state.at)
+			l.remove(state.seen, state.at)
 			continue
 		}
 		if record.Occurrences == 0 {
 			record.SeenAt = state.at
 		}
-		record.Occurrences += l.observe(from, namespace, state.seen)
+		record.Occurrences += l.observe(state.seen)
 	}
 	if record.Occurrences == 0 {
 		return records
@@ -218,7 +223,7 @@ func (l *Ledger) NextEnd() (end time.Time, ok bool) { return l.windows.nextEnd()
 func (l *Ledger) Versions() Versions {
 	versions, areAllListed := Versions{}, true
 	for _, stream := range l.config.Coverage.Namespaces {
-		reached := l.get(stream).heldTo(l.windows.first(stream)).ResourceVersion
+		reached := l.get(stream).toNote().ResourceVersion
 		version := cmp.Or(event.Version(reached), l.from.start(stream))
 		if version > 0 {
 			versions[stream] = version
@@ -247,7 +252,7 @@ func (l *Ledger) Track() { l.changed = map[identity]*stream{} }
 func (l *Ledger) Changed() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for _, s := range l.byID {
-			if next := s.heldTo(l.windows.first(s.namespace)); next != s.noted {
+			if next := s.toNote(); next != s.noted {
 				s.noted = next
 				if !yield(string(streamKind)+s.namespace, next.encode()) {
 					return
@@ -267,8 +272,7 @@ func (l *Ledger) Changed() iter.Seq2[string, []byte] {
 func (l *Ledger) All() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for _, s := range l.byID {
-			held := s.heldTo(l.windows.first(s.namespace))
-			if held.Listed && !yield(string(streamKind)+s.namespace, held.encode()) {
+			if next := s.toNote(); next.Listed && !yield(string(streamKind)+s.namespace, next.encode()) {
 				return
 			}
 			for k := range s.events {

@@ -16,19 +16,19 @@ const entrySize = 8 + 8 + 4 + 8 + 4
 // firstPass is the pass of a stream before its first listing.
 const firstPass = 1
 
-// set sets the entry of an event that a stream brought. from is the stream that brought it before; nil:
-// nothing was known of it. known is the entry so far. A new pass alone is not noted: after a restart
-// all entries are of the first.
-func (l *counts) set(s, from *stream, k identity, known, e entry) {
-	if from != nil && from != s {
-		delete(from.events, k)
+// set sets the entry of an event. former is the stream that brought the event before; nil: nothing was
+// known of it. known is the entry so far. A new pass alone is not noted: after a restart all entries are
+// of the first.
+func (l *counts) set(now seen, former *stream, known entry) {
+	if former != nil && former != now.from {
+		delete(former.events, now.identity)
 	}
-	s.events[k] = e
-	if known.isGone() == e.isGone() {
-		known.pass = e.pass
+	now.from.events[now.identity] = now.entry
+	if known.isGone() == now.isGone() {
+		known.pass = now.pass
 	}
-	if from != s || known != e {
-		l.note(k, s)
+	if former != now.from || known != now.entry {
+		l.note(now.identity, now.from)
 	}
 }
 
@@ -116,7 +116,7 @@ func (l *counts) EndPast(now time.Time) {
 		}
 		for k, e := range s.events {
 			if !e.isGone() {
-				l.bury(s, s, k, e, e, now)
+				l.bury(seen{identity: k, entry: e, from: s}, s, e, now)
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package ledger
 
 import (
+	"container/list"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -29,6 +30,27 @@ type stream struct {
 	runs      bool
 	pass      uint16 // the listing pass; never gone
 	events    map[identity]entry
+	keeping   list.List // the windows that keep something of the stream, in the order of the first version
+}
+
+// oldest returns the window that has kept something for the longest time; nil: none does.
+func (s *stream) oldest() *window {
+	if s.keeping.Len() == 0 {
+		return nil
+	}
+	return s.keeping.Front().Value.(*window)
+}
+
+// toNote returns the position to note: before what windows keep.
+func (s *stream) toNote() position {
+	p := s.position
+	if oldest := s.oldest(); oldest != nil && oldest.kept.first > 0 && event.Version(p.ResourceVersion) >= oldest.kept.first {
+		p.ResourceVersion = ""
+		if before := oldest.kept.first - 1; before > 0 { // Before the first version, a stream lists.
+			p.ResourceVersion = strconv.FormatUint(before, 10)
+		}
+	}
+	return p
 }
 
 // position is what is noted of a stream: what it covers, and how far it has come.
@@ -46,17 +68,6 @@ const selectsNothing = "none"
 // includes reports whether the last complete listing of the stream had an event of its namespace.
 func (p position) includes(ev *corev1.Event) bool {
 	return p.Listed && (p.Selector == "" || p.Selector == fields.OneTermEqualSelector("type", ev.Type).String())
-}
-
-// heldTo returns the position to note if windows hold what follows a version; 0: they hold nothing.
-func (p position) heldTo(first uint64) position {
-	if first > 0 && event.Version(p.ResourceVersion) >= first {
-		p.ResourceVersion = ""
-		if first > 1 { // Before the first version, a stream lists.
-			p.ResourceVersion = strconv.FormatUint(first-1, 10)
-		}
-	}
-	return p
 }
 
 // encode returns the form that restore takes; nil means that the stream covers nothing.
@@ -105,15 +116,15 @@ func (s *streams) bringing(namespace string) [2]*stream {
 	return [...]*stream{s.byID[digest(namespace)], s.byID[digest("")]}
 }
 
-// find returns what is remembered of an event of a namespace, and the stream that brought it: the one
-// that brings it now, or one that ran before. The stream is nil if nothing is remembered.
-func (s *streams) find(now *stream, namespace string, k identity) (*stream, entry) {
-	if known, ok := now.events[k]; ok {
-		return now, known
+// find returns what is remembered of an event, and the stream that brought it: the one that brings it
+// now, or one that ran before. The stream is nil if nothing is remembered.
+func (s *streams) find(now seen) (*stream, entry) {
+	if known, ok := now.from.events[now.identity]; ok {
+		return now.from, known
 	}
-	for _, former := range s.bringing(namespace) {
-		if former != nil && former != now {
-			if known, ok := former.events[k]; ok {
+	for _, former := range s.bringing(now.namespace) {
+		if former != nil {
+			if known, ok := former.events[now.identity]; ok {
 				return former, known
 			}
 		}

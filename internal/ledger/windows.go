@@ -19,9 +19,7 @@ type windows struct {
 	interval time.Duration
 	byKey    map[windowKey]*window
 	order    []*window // by end; all windows are equally long, so also by begin
-	// keeping has the windows that keep something, by stream, in the order of the first version.
-	keeping map[string]*list.List
-	bytes   int64 // that they keep
+	bytes    int64     // that they keep
 }
 
 // windowKey names an involved object, a reason, a type, and the namespace in which the events are: they
@@ -36,12 +34,11 @@ type window struct {
 
 // kept is what came while a window was open: the newest state of each event, and its deletion.
 type kept struct {
-	stream string
 	newest *corev1.Event
 	states []keptState         // in the order in which their events first came
 	index  map[eventObject]int // of the states of events that are not deleted
 	first  uint64              // the lowest version that the first of them may have had; 0: it is not known
-	place  *list.Element       // in keeping
+	place  *list.Element       // in keeping of the stream
 }
 
 type keptState struct {
@@ -71,7 +68,7 @@ const (
 )
 
 func newWindows(interval time.Duration) *windows {
-	return &windows{interval: interval, byKey: map[windowKey]*window{}, keeping: map[string]*list.List{}}
+	return &windows{interval: interval, byKey: map[windowKey]*window{}}
 }
 
 func windowKeyOf(ev *corev1.Event) windowKey {
@@ -111,10 +108,7 @@ func (w *windows) begin(k windowKey, now time.Time) {
 func (w *windows) keep(open *window, s Seen, state seen, first uint64) {
 	k := open.kept
 	if k == nil {
-		if w.keeping[s.Stream] == nil {
-			w.keeping[s.Stream] = list.New()
-		}
-		k = &kept{stream: s.Stream, newest: s.Event, index: map[eventObject]int{}, first: first, place: w.keeping[s.Stream].PushBack(open)}
+		k = &kept{newest: s.Event, index: map[eventObject]int{}, first: first, place: state.from.keeping.PushBack(open)}
 		open.kept = k
 		w.bytes += k.weight()
 	}
@@ -151,7 +145,7 @@ func (w *windows) release(open *window) *kept {
 	released := open.kept
 	if released != nil {
 		w.bytes -= released.weight()
-		w.keeping[released.stream].Remove(released.place)
+		released.states[0].from.keeping.Remove(released.place)
 		open.kept = nil
 	}
 	return released
@@ -185,23 +179,6 @@ func (w *windows) nextEnd() (end time.Time, ok bool) {
 		return time.Time{}, true
 	}
 	return w.order[0].end, true
-}
-
-// oldest returns the window that has kept something of a stream for the longest time; nil: none does.
-func (w *windows) oldest(stream string) *window {
-	windows := w.keeping[stream]
-	if windows == nil || windows.Len() == 0 {
-		return nil
-	}
-	return windows.Front().Value.(*window)
-}
-
-// first returns the lowest version of a stream that a window keeps; 0: none does.
-func (w *windows) first(stream string) uint64 {
-	if oldest := w.oldest(stream); oldest != nil {
-		return oldest.kept.first
-	}
-	return 0
 }
 
 func (k *kept) weight() int64 {

@@ -86,7 +86,7 @@ func slowOwners(t *testing.T) *owners.Owners {
 	api := apitest.NewObjectsInMemory()
 	api.SetDelay(time.Minute)
 	slow, err := resolver.New(&rest.Config{Host: "http://cluster", Transport: api, QPS: -1},
-		resolver.Config{MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100, CacheTTL: time.Minute})
+		resolver.Settings{MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100, CacheTTL: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		slow.Close()
