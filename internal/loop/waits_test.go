@@ -109,7 +109,7 @@ func aboutPod(i int) *corev1.Event {
 func (s *session) putEvent(t *testing.T, i int) {
 	t.Helper()
 	ev := aboutPod(i)
-	change := watch.Change{Kind: watch.Changed, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion}
+	change := watch.Change{Kind: watch.KindChanged, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion}
 	assert.NoError(t, s.intake.queue.Put(t.Context(), change))
 }
 
@@ -245,11 +245,11 @@ func TestDeletedEventsAreForgottenWithoutMoreChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
 		const events = ledger.MaxDeleted + 10_000
-		changes := []watch.Change{{Kind: watch.ListBegan}}
+		changes := []watch.Change{{Kind: watch.KindListBegan}}
 		for i := range events {
-			changes = append(changes, watch.Change{Kind: watch.Listed, Event: aboutPod(i)})
+			changes = append(changes, watch.Change{Kind: watch.KindListed, Event: aboutPod(i)})
 		}
-		changes = append(changes, watch.Change{Kind: watch.ListEnded}, watch.Change{Kind: watch.ListBegan}, watch.Change{Kind: watch.ListEnded})
+		changes = append(changes, watch.Change{Kind: watch.KindListEnded}, watch.Change{Kind: watch.KindListBegan}, watch.Change{Kind: watch.KindListEnded})
 		for i := range changes {
 			changes[i].SeenAt = time.Now()
 		}
@@ -273,9 +273,9 @@ func TestAListThatIsNotCompleteReachesNoVersion(t *testing.T) {
 			require.True(t, s.emit(t.Context(), t.Context(), b))
 			return s.ledger.Versions()
 		}
-		began, ended := watch.Change{Kind: watch.ListBegan}, watch.Change{Kind: watch.ListEnded, ResourceVersion: "9"}
-		assert.Empty(t, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(5)}))
+		began, ended := watch.Change{Kind: watch.KindListBegan}, watch.Change{Kind: watch.KindListEnded, ResourceVersion: "9"}
+		assert.Empty(t, take(began, watch.Change{Kind: watch.KindListed, Event: aboutPod(5)}))
 		assert.Equal(t, ledger.Versions{"": 9}, take(ended))
-		assert.Equal(t, ledger.Versions{"": 9}, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(20)}))
+		assert.Equal(t, ledger.Versions{"": 9}, take(began, watch.Change{Kind: watch.KindListed, Event: aboutPod(20)}))
 	})
 }

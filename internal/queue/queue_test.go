@@ -19,7 +19,7 @@ import (
 )
 
 func change(message string) watch.Change {
-	return watch.Change{Kind: watch.Changed, Event: &corev1.Event{Message: message}}
+	return watch.Change{Kind: watch.KindChanged, Event: &corev1.Event{Message: message}}
 }
 
 func messages(batch []watch.Change) (found []string) {
@@ -76,7 +76,7 @@ func TestAChangeWeighsMoreThanItsText(t *testing.T) {
 	q := New(3)
 	require.NoError(t, q.Put(t.Context(), change("")))
 	assert.False(t, q.room.TryAcquire(maxBytes-overhead+1))
-	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
+	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.KindListEnded}))
 	assert.False(t, q.room.TryAcquire(maxBytes-2*overhead+1))
 }
 

@@ -87,8 +87,8 @@ func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.S
 // of one namespace begin with its name.
 func changes(queue *queue.Queue) (words []string) {
 	kinds := map[watch.Kind]string{
-		watch.ListBegan: "began", watch.Listed: "listed", watch.ListEnded: "ended", watch.Changed: "changed",
-		watch.Deleted: "deleted", watch.Existing: "existing", watch.WentBack: "went back",
+		watch.KindListBegan: "began", watch.KindListed: "listed", watch.KindListEnded: "ended", watch.KindChanged: "changed",
+		watch.KindDeleted: "deleted", watch.KindExisting: "existing", watch.KindWentBack: "went back",
 	}
 	synctest.Wait()
 	for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {
@@ -100,7 +100,7 @@ func changes(queue *queue.Queue) (words []string) {
 			if c.Event != nil {
 				word += fmt.Sprintf(" %s=%d", c.Event.Name, c.Event.Count)
 			}
-			if c.Kind == watch.ListEnded {
+			if c.Kind == watch.KindListEnded {
 				word += " at " + c.ResourceVersion
 			}
 			words = append(words, word)

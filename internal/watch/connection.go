@@ -48,12 +48,12 @@ var (
 // listPages lists page by page, with one page in memory: the current events, or those as of
 // exactAt. While the queue is full, it has no connection that costs the server memory.
 func (s *Stream) listPages(ctx context.Context) error {
-	if err := s.put(ctx, Change{Kind: ListBegan}); err != nil {
+	if err := s.put(ctx, Change{Kind: KindListBegan}); err != nil {
 		return err
 	}
-	kind, options := Listed, metav1.ListOptions{Limit: pageSize, FieldSelector: s.settings.FieldSelector}
+	kind, options := KindListed, metav1.ListOptions{Limit: pageSize, FieldSelector: s.settings.FieldSelector}
 	if s.exactAt != "" {
-		kind = Existing
+		kind = KindExisting
 		options.ResourceVersion = s.exactAt
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 	}
@@ -240,12 +240,12 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	if s.hasMessage = true; s.failed {
 		s.works()
 	}
-	change := Change{Kind: Changed, Event: ev, ResourceVersion: ev.ResourceVersion}
+	change := Change{Kind: KindChanged, Event: ev, ResourceVersion: ev.ResourceVersion}
 	switch message.Type {
 	case kwatch.Bookmark:
-		change.Kind, change.Event = Bookmark, nil
+		change.Kind, change.Event = KindBookmark, nil
 	case kwatch.Deleted:
-		change.Kind, change.ResourceVersion = Deleted, beforeDeletion(ev.ResourceVersion)
+		change.Kind, change.ResourceVersion = KindDeleted, beforeDeletion(ev.ResourceVersion)
 	}
 	if err := s.put(ctx, change); err != nil {
 		return err

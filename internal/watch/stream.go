@@ -172,7 +172,7 @@ func isExpired(err error) bool {
 }
 
 func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
-	if err := s.put(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
+	if err := s.put(ctx, Change{Kind: KindListEnded, ResourceVersion: resourceVersion}); err != nil {
 		return err
 	}
 	s.setVersion(resourceVersion)

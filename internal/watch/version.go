@@ -32,7 +32,7 @@ func (s *Stream) checkVersion(ctx context.Context) error {
 	}
 	s.settings.Observer.WentBack(s.settings.Namespace, s.highest, now)
 	s.highest, s.resourceVersion, s.exactAt, s.internalErrorAt = 0, "", "", ""
-	return s.put(ctx, Change{Kind: WentBack})
+	return s.put(ctx, Change{Kind: KindWentBack})
 }
 
 // storeVersion returns the store's version. The API server reads it from etcd, not from a cache,

@@ -19,30 +19,31 @@ import (
 // Kind is the kind of a Change.
 type Kind int
 
-// A list is ListBegan, a Listed for each existing event, and ListEnded. In a list at an exact
-// resource version (Settings.ExactAt), the events are Existing. A list that fails has no ListEnded:
-// the next list starts from scratch. Changes from a watch come outside lists, in the API server's
-// order.
+// A list is KindListBegan, a KindListed for each existing event, and KindListEnded. In a list at an
+// exact resource version (Settings.ExactAt), the events are KindExisting. A list that fails has no
+// KindListEnded: the next list starts from scratch. Changes from a watch come outside lists, in the
+// API server's order.
 const (
-	ListBegan Kind = iota
-	Listed
-	ListEnded
-	Changed
-	Deleted
-	// Existing is an event as it was at Settings.ExactAt.
-	Existing
-	// WentBack means that the resource versions of the cluster went back: those that came before mean
-	// nothing any more. A list follows.
-	WentBack
-	// Bookmark means that all changes up to its ResourceVersion have come, also if there were none.
-	Bookmark
+	KindListBegan Kind = iota
+	KindListed
+	KindListEnded
+	KindChanged
+	KindDeleted
+	// KindExisting is an event as it was at Settings.ExactAt.
+	KindExisting
+	// KindWentBack means that the resource versions of the cluster went back: those that came before
+	// mean nothing any more. A list follows.
+	KindWentBack
+	// KindBookmark means that all changes up to its ResourceVersion have come, also if there were
+	// none.
+	KindBookmark
 )
 
 // Change is one message of the stream.
 type Change struct {
 	Kind      Kind
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
-	Event     *corev1.Event // nil for ListBegan, ListEnded, WentBack and Bookmark
+	Event     *corev1.Event // nil for KindListBegan, KindListEnded, KindWentBack and KindBookmark
 	SeenAt    time.Time     // when the receiver read it
 	// ResourceVersion is the version from which a stream can resume once the receiver has processed
 	// this change and those before it. It is empty within a list, which must start from scratch.

@@ -110,7 +110,7 @@ func (s *running) expect(words ...string) {
 }
 
 func (c Change) String() string {
-	kind := map[Kind]string{ListBegan: "began", Listed: "listed", ListEnded: "ended", Changed: "changed", Deleted: "deleted", Bookmark: "bookmark"}[c.Kind]
+	kind := map[Kind]string{KindListBegan: "began", KindListed: "listed", KindListEnded: "ended", KindChanged: "changed", KindDeleted: "deleted", KindBookmark: "bookmark"}[c.Kind]
 	if c.Event == nil {
 		return kind
 	}
@@ -204,7 +204,7 @@ func TestAStreamResumesAtABookmark(t *testing.T) {
 		api.Cut()
 		api.Put(newEvent("a", 2))
 		change := <-s.changes
-		for change.Kind == Bookmark { // Another one may have come before the cut.
+		for change.Kind == KindBookmark { // Another one may have come before the cut.
 			change = <-s.changes
 		}
 		assert.Equal(t, "changed a=2", change.String())
@@ -261,7 +261,7 @@ func TestPermissionsThatComeLater(t *testing.T) {
 			api.Refuse(nil)
 			api.Put(newEvent("a", 1))
 			for c := range s.changes {
-				if c.Kind == ListEnded {
+				if c.Kind == KindListEnded {
 					return
 				}
 			}
