@@ -84,6 +84,7 @@ func TestAfterAFailureAListDoesNotShowThatWatchesWork(t *testing.T) {
 		})
 		o := start(t, api, queue, watch.Settings{})
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		assert.Greater(t, watches, 4)
 		assert.Equal(t, 2, o.answers, "the lists before the first failure")
 	})
@@ -115,6 +116,7 @@ func TestAWatchIsUselessIfItExpiresBeforeAMessage(t *testing.T) {
 					writeJSON(w, tt.messages[watches%len(tt.messages)]+expired)
 					watches++
 				})
+				synctest.Wait()
 				require.Greater(t, len(o.causes), 4)
 				assert.Equal(t, tt.fails, slices.Contains(o.causes, watch.CauseUnavailable))
 				if len(tt.messages) == 1 && tt.fails {

@@ -95,6 +95,7 @@ func TestAVersionThatIsNoNumberIsNotCompared(t *testing.T) {
 			}
 			writeJSON(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"opaque"}}`)
 		})
+		synctest.Wait()
 		assert.Positive(t, watches)
 		assert.Zero(t, lists)
 	})
