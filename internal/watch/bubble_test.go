@@ -55,6 +55,18 @@ func (o *observer) seen() []watch.Cause {
 	return slices.Clone(o.causes)
 }
 
+func (o *observer) answersSeen() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.answers
+}
+
+func (o *observer) lastError() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.errs[len(o.errs)-1]
+}
+
 func clientOf(t *testing.T, api *apitest.Server) rest.Interface {
 	t.Helper()
 	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
