@@ -164,6 +164,7 @@ var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second})
 func Events(config *rest.Config) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	config.AcceptContentTypes = protobuf + "," + json
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
