@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -105,6 +106,10 @@ func TestReporter(t *testing.T) {
 	assert.Equal(t, "default-scheduler-host", ReportingInstance(&scheduler))
 	assert.Empty(t, KubeletNode(&scheduler), "the reporter's host is not the pod's node")
 
+	half := corev1.Event{ReportingInstance: "here", Source: corev1.EventSource{Component: "kubelet", Host: "node-3"}}
+	assert.Equal(t, "kubelet", ReportingController(&half))
+	assert.Equal(t, "here", ReportingInstance(&half))
+
 	both := corev1.Event{ReportingController: "kubelet", ReportingInstance: "node-2", Source: corev1.EventSource{Component: "kubelet"}}
 	assert.Equal(t, "node-2", KubeletNode(&both))
 	both.Source.Host = "node-1"
@@ -171,4 +176,47 @@ func TestNode(t *testing.T) {
 			assert.Same(t, tt.found, found)
 		})
 	}
+}
+
+func TestVersion(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"": 0, "7": 7, "07": 7, "-1": 0, "abc": 0, "7a": 0,
+		"18446744073709551614": 18446744073709551614,
+		"18446744073709551615": 0, // The ledger gives it a meaning of its own.
+		"18446744073709551616": 0,
+	} {
+		assert.Equal(t, want, Version(text), text)
+	}
+}
+
+func TestTheDigestIsThatOfOneEvent(t *testing.T) {
+	digests := map[[32]byte]types.NamespacedName{}
+	for _, name := range []types.NamespacedName{
+		{Namespace: "a", Name: "b"}, {Namespace: "b", Name: "a"}, {Namespace: "a", Name: "a"}, {Namespace: "b", Name: "b"},
+		{Namespace: "ab", Name: "c"}, {Namespace: "a", Name: "bc"}, {Name: "abc"}, {Namespace: "abc"},
+	} {
+		other, isKnown := digests[Digest(name)]
+		assert.False(t, isKnown, "%v and %v", name, other)
+		digests[Digest(name)] = name
+	}
+}
+
+func TestRelated(t *testing.T) {
+	assert.Nil(t, Related(&corev1.Event{}))
+	assert.Nil(t, Related(&corev1.Event{Related: &corev1.ObjectReference{}}), "a client writes it empty")
+	assert.Equal(t, &resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a", UID: "1"}, Related(&corev1.Event{
+		Related: &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "5", FieldPath: "x"},
+	}))
+}
+
+func TestTimesThatAreNone(t *testing.T) {
+	assert.False(t, Representable(time.Unix(0, 0)))
+	assert.True(t, Representable(time.Unix(1, 0)))
+	assert.True(t, Representable(time.Unix(latest, 0)))
+	assert.False(t, Representable(time.Unix(latest+1, 0)))
+	last, created := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(200, 0))
+	series := &corev1.Event{Series: &corev1.EventSeries{Count: 2}, LastTimestamp: last}
+	assert.Equal(t, last.Time, NewestOccurrence(series), "a series may have no time")
+	restored := &corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: created}, LastTimestamp: last}
+	assert.Equal(t, last.Time, FirstOccurrence(restored), "the first is not after the newest")
 }

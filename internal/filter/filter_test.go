@@ -25,6 +25,9 @@ func TestWants(t *testing.T) {
 	}
 	warning := event("Warning", "FailedScheduling", "shop")
 
+	node := event("Normal", "NodeReady", "")
+	node.InvolvedObject.Name = "worker-1"
+
 	tests := map[string]struct {
 		filter Filter
 		event  *corev1.Event
@@ -40,7 +43,8 @@ func TestWants(t *testing.T) {
 		"exclude beats include":                                  {Filter{IncludeReasons: []string{"Failed*"}, ExcludeReasons: []string{"*Scheduling"}}, warning, false},
 		"a namespace that a glob excludes":                       {Filter{ExcludeNamespaces: []string{"sh?p"}}, warning, false},
 		"a namespace that no glob excludes":                      {Filter{ExcludeNamespaces: []string{"kube-*"}}, warning, true},
-		"a cluster-scoped object is never excluded by namespace": {Filter{ExcludeNamespaces: []string{"*"}}, event("Normal", "NodeReady", ""), true},
+		"a cluster-scoped object is never excluded by namespace": {Filter{ExcludeNamespaces: []string{"*"}}, node, true},
+		"kube-system is excluded as any other namespace":         {Filter{ExcludeNamespaces: []string{"kube-*"}}, stored("kube-system", "kube-system"), false},
 		"a namespace does not escape as another one":             {Filter{ExcludeNamespaces: []string{"tenant-b"}}, stored("tenant-b", "shop"), false},
 		"a namespace does not escape as the cluster":             {Filter{ExcludeNamespaces: []string{"tenant-b"}}, stored("tenant-b", ""), false},
 		"a namespace does not exclude events of another one":     {Filter{ExcludeNamespaces: []string{"shop"}}, stored("tenant-b", "shop"), true},

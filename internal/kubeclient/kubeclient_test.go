@@ -3,6 +3,7 @@
 package kubeclient
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -107,5 +111,92 @@ func TestTheProxyOfTheEnvironmentIsNotForTheAPIServer(t *testing.T) {
 			}
 			assert.Equal(t, test.want, got)
 		})
+	}
+}
+
+func TestEachAuthTypeHasItsAPIServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(path, []byte(kubeconfig), 0o600))
+	for name, test := range map[string]struct {
+		auth       Auth
+		host, port string // of the environment
+		want       string // the address, or a part of the error
+	}{
+		"none":                             {Auth{Type: AuthNone}, "192.0.2.1", "443", "https://192.0.2.1:443"},
+		"none, IPv6":                       {Auth{Type: AuthNone}, "2001:db8::1", "443", "https://[2001:db8::1]:443"},
+		"none, kubectl proxy":              {Auth{Type: AuthNone}, "http://127.0.0.1", "8001", "http://127.0.0.1:8001"},
+		"none, without a host":             {Auth{Type: AuthNone}, "", "443", "outside a cluster set auth_type: kubeConfig"},
+		"none, without a port":             {Auth{Type: AuthNone}, "192.0.2.1", "", "outside a cluster set auth_type: kubeConfig"},
+		"a kubeconfig":                     {Auth{Type: AuthKubeConfig, Kubeconfig: path}, "192.0.2.1", "443", "https://there"},
+		"a kubeconfig without the context": {Auth{Type: AuthKubeConfig, Kubeconfig: path, Context: "blue"}, "", "", `context "blue"`},
+		"no pod":                           {Auth{Type: AuthServiceAccount}, "", "", "auth_type: serviceAccount works only in a pod"},
+		"an unknown one":                   {Auth{Type: "token", Kubeconfig: path}, "192.0.2.1", "443", `auth_type: "token" is not known`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBERNETES_SERVICE_HOST", test.host)
+			t.Setenv("KUBERNETES_SERVICE_PORT", test.port)
+			config, err := RESTConfig(test.auth, "1.2.3")
+			if err != nil {
+				require.ErrorContains(t, err, test.want)
+				return
+			}
+			assert.Equal(t, test.want, config.Host)
+			assert.Contains(t, config.UserAgent, "kube-events-receiver/1.2.3 ")
+			assert.Equal(t, protobuf, config.ContentType)
+			assert.Equal(t, protobuf+","+json, config.AcceptContentTypes)
+			assert.NotNil(t, config.Dial)
+		})
+	}
+	_, err := RESTConfig(Auth{Type: AuthKubeConfig, Kubeconfig: filepath.Join(t.TempDir(), "missing")}, "")
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "~", "its fix is for another path")
+}
+
+// answer is an API server, or something before it, that always gives this answer.
+type answer struct {
+	status      int
+	contentType string
+	body        string
+}
+
+func (a answer) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {a.contentType}},
+		Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
+}
+
+func TestAnAnswerThatIsNotOfAnAPIServer(t *testing.T) {
+	const namespace = `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "uid"}}`
+	for name, test := range map[string]struct {
+		answer answer
+		want   string // the UID; empty: an error
+	}{
+		"JSON":                    {answer{http.StatusOK, "application/json; charset=utf-8", namespace}, "uid"},
+		"a page":                  {answer{http.StatusOK, "text/html", namespace}, ""},
+		"no content type":         {answer{http.StatusOK, "", namespace}, ""},
+		"a page that is an error": {answer{http.StatusBadGateway, "text/html", "<html>"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &rest.Config{Host: "https://there", Transport: test.answer}
+			client, err := Events(config)
+			require.NoError(t, err)
+			assert.Nil(t, config.GroupVersion, "others use the configuration, too")
+			uid, err := ClusterUID(t.Context(), client, zap.NewNop())
+			assert.Equal(t, test.want, uid)
+			assert.Equal(t, test.want == "", err != nil)
+			assert.Equal(t, name == "a page" || name == "no content type", err != nil && strings.Contains(err.Error(), "not from a Kubernetes API server"))
+		})
+	}
+}
+
+func TestAClusterWithoutItsUIDIsLoggedUnlessItIsForbidden(t *testing.T) {
+	for status, want := range map[int]int{http.StatusForbidden: 0, http.StatusNotFound: 1, http.StatusBadRequest: 1} {
+		core, logs := observer.New(zap.WarnLevel)
+		client, err := Events(&rest.Config{Host: "https://there", Transport: answer{status: status, contentType: json, body: "{}"}})
+		require.NoError(t, err)
+		assert.Nil(t, client.GetRateLimiter(), "a stream does not wait for lookups")
+		uid, err := ClusterUID(t.Context(), client, zap.New(core))
+		require.NoError(t, err)
+		assert.Empty(t, uid)
+		assert.Equal(t, want, logs.Len(), status)
 	}
 }

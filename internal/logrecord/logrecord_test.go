@@ -385,3 +385,39 @@ func TestAllocationsOfMarshalling(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// Records of one resource may name one workload only.
+func TestChainsThatEndElsewhereAreResourcesOfTheirOwn(t *testing.T) {
+	end := resolver.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "web", UID: "1"}
+	for name, change := range map[string]func(*resolver.Object){
+		"another API version": func(o *resolver.Object) { o.APIVersion = "apps/v2" },
+		"another kind":        func(o *resolver.Object) { o.Kind = "StatefulSet" },
+		"another namespace":   func(o *resolver.Object) { o.Namespace = "other" },
+		"another name":        func(o *resolver.Object) { o.Name = "api" },
+		"another UID":         func(o *resolver.Object) { o.UID = "2" },
+		"none":                nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, two, other := of(podEvent("1", "a")), of(podEvent("2", "a")), end
+			one.Chain.Objects = append(one.Chain.Objects, &end)
+			want := 1
+			if change != nil {
+				change(&other)
+				want = 2
+			}
+			two.Chain.Objects = append(two.Chain.Objects, &other)
+			assert.Equal(t, want, convert(one, two).ResourceLogs().Len())
+		})
+	}
+}
+
+func TestARecordOfAnEventThatSaysNothing(t *testing.T) {
+	ev := podEvent("1", "a")
+	ev.UID = ""
+	record := convert(of(ev)).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+	assert.Equal(t, EventName, record.EventName())
+	for _, name := range []string{"log.record.uid", "k8s.event.start_time"} {
+		_, has := record.Attributes().Get(name)
+		assert.False(t, has, name)
+	}
+}
