@@ -168,6 +168,9 @@ func TestWhatRulesUse(t *testing.T) {
 		"nothing outside the chain": {labels: []Rule{{Key: "a"}, {Key: "a", From: "pod"}}},
 		"labels":                    {labels: []Rule{{Key: "a", From: "namespace"}}, want: Uses{Namespace: true}},
 		"annotations":               {annotations: []Rule{{Key: "a", From: "Node"}, {Key: "a", From: "event"}}, want: Uses{Node: true, Event: true}},
+		"what only the first rule uses": {labels: []Rule{
+			{Key: "a", From: "namespace"}, {Key: "a", From: "node"}, {Key: "a", From: "event"}, {Key: "a"},
+		}, want: Uses{Namespace: true, Node: true, Event: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := New(Settings{Labels: tt.labels, Annotations: tt.annotations})
@@ -199,6 +202,41 @@ func TestKeepsOnlyWhatARuleWants(t *testing.T) {
 	assert.False(t, e.KeepLabel("event's"), "an Event is not looked up")
 	assert.True(t, e.KeepAnnotation("note"))
 	assert.False(t, e.KeepAnnotation("app"))
+}
+
+func TestOfAnEventOnlyWhatItsRulesWantIsKept(t *testing.T) {
+	e, err := New(Settings{
+		Labels:      []Rule{{Key: "pipeline", From: "event"}, {Key: "app"}},
+		Annotations: []Rule{{KeyRegex: "ci/.*", From: "event"}, {Key: "note", From: "node"}},
+	})
+	require.NoError(t, err)
+	for key, want := range map[string][2]bool{ // of a label, of an annotation
+		"pipeline": {true, false}, "ci/id": {false, true}, "app": {false, false}, "note": {false, false}, "other": {false, false},
+	} {
+		assert.Equal(t, want, [...]bool{e.KeepEventLabel(key), e.KeepEventAnnotation(key)}, key)
+	}
+}
+
+func TestOfWhatNamesAServiceOnlyTheRightPartIsKept(t *testing.T) {
+	e, err := New(Settings{Service: Service{Metadata: []string{ServiceName}, OTelAnnotations: true}})
+	require.NoError(t, err)
+	for key, want := range map[string][2]bool{ // of a label, of an annotation
+		"app.kubernetes.io/name": {true, false}, "resource.opentelemetry.io/x": {false, true}, "other": {false, false},
+	} {
+		assert.Equal(t, want, [...]bool{e.KeepLabel(key), e.KeepAnnotation(key)}, key)
+	}
+}
+
+// A value of an Event or a Node would split the series of a workload.
+func TestAFallbackOfAnEventOrANodeIsTheValueOfTheMetric(t *testing.T) {
+	for _, first := range []string{Event, Node} {
+		e, err := New(Settings{Labels: []Rule{{TagName: "team", Key: "team", From: first}, {TagName: "team", Key: "team"}}})
+		require.NoError(t, err)
+		other := &resolver.Object{APIVersion: "v1", Kind: first, Labels: values{"team": "of the " + first}}
+		tags := e.Tags(Sources{Chain: chain, Known: true, Node: other, Event: other})
+		assert.Equal(t, []Tag{{"team", "pod-team"}}, tags.Metric, first)
+		assert.Equal(t, []Tag{{"team", "of the " + first}}, append(tags.Resource, tags.Record...), first)
+	}
 }
 
 func TestErrorsNameTheRule(t *testing.T) {

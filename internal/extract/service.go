@@ -127,10 +127,8 @@ func nameOfWorkload(chain []*resolver.Object) (name string) {
 	return name
 }
 
-// withoutHash returns the name of the Deployment that named a ReplicaSet.
+// withoutHash returns the name of the Deployment that named a ReplicaSet. No name begins or ends with a
+// dash.
 func withoutHash(replicaSet, hash string) string {
-	if deployment, ok := strings.CutSuffix(replicaSet, "-"+hash); ok && hash != "" && deployment != "" {
-		return deployment
-	}
-	return replicaSet
+	return strings.TrimSuffix(replicaSet, "-"+hash)
 }

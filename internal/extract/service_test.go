@@ -105,6 +105,10 @@ func TestTheServiceOfOtherObjects(t *testing.T) {
 			[]*resolver.Object{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "web-x1-cache"}, {APIVersion: "v1", Kind: "Pod", Name: "web-x1"}, deployment},
 			values{"service.name": "web", "service.namespace": "shop"},
 		},
+		"a pod of a run that a Deployment owns": {
+			[]*resolver.Object{{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "run-1"}, {APIVersion: "argoproj.io/v1alpha1", Kind: "Workflow", Name: "run"}, deployment},
+			values{"service.name": "run-1", "service.namespace": "shop"},
+		},
 		"a Service without labels":  {[]*resolver.Object{{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "web"}}, values{"service.namespace": "shop"}},
 		"a Node":                    {[]*resolver.Object{{APIVersion: "v1", Kind: "Node", Name: "node-1", Labels: labels}}, values{}},
 		"an object that is unknown": {[]*resolver.Object{{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "gone"}, deployment}, values{}},

@@ -306,3 +306,9 @@ func TestWithoutLookupsOnlyTheEventGivesTags(t *testing.T) {
 		assert.Empty(t, o.Chain.Resolution)
 	}
 }
+
+func TestOfAnEventOnlyWhatRulesUseIsKept(t *testing.T) {
+	ev := about(pod, "").Event
+	newFixture(t, fromEvent, fromNode).Keep(ev)
+	assert.Equal(t, values{"team": "ci"}, ev.Labels, "the zone is that of the Node")
+}
