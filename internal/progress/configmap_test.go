@@ -67,10 +67,13 @@ type leading struct {
 	superseded chan struct{}
 }
 
-func (s *scriptedAPI) lead() *leading {
+func (s *scriptedAPI) lead() *leading { return s.leadOf("the-uid") }
+
+// leadOf begins a term in a cluster; empty: its UID may not be read.
+func (s *scriptedAPI) leadOf(cluster string) *leading {
 	l := &leading{reports: &reports{}, superseded: make(chan struct{})}
 	l.ConfigMap = s.term(l.reports)
-	l.Ledger = l.Load(s.t.Context(), "the-uid", fresh, func() { close(l.superseded) })
+	l.Ledger = l.Load(s.t.Context(), cluster, fresh, func() { close(l.superseded) })
 	require.NotNil(s.t, l.Ledger)
 	return l
 }
@@ -279,6 +282,33 @@ func TestProgressOfAnotherClusterIsNotUsed(t *testing.T) {
 		version, _ := l.Resume("")
 		assert.Empty(t, version)
 		assert.Equal(t, "the-uid", api.object().Data["cluster"])
+		l.end()
+	})
+}
+
+func TestWithoutThePermissionToReadTheClusterTheProgressIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		api.put(nil, map[string]string{"cluster": "the-uid", "leader": "x", "streams": `{"":"99"}`})
+		l := api.leadOf("")
+		version, exactly := l.Resume("")
+		assert.Equal(t, "99", version)
+		assert.True(t, exactly)
+		l.end()
+	})
+}
+
+func TestATermWhoseBeginCannotBeNotedReportsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		api.put(nil, map[string]string{"cluster": "the-uid", "leader": "x", "streams": `{"":"99"}`})
+		api.forbid("update")
+		l := api.lead()
+		assert.Error(t, l.reports.error())
+		api.forbid()
+		l.reach(100)
+		time.Sleep(time.Minute)
+		assert.NoError(t, l.reports.error())
 		l.end()
 	})
 }
