@@ -119,3 +119,43 @@ func TestAStartWithoutANewTermIsIgnored(t *testing.T) {
 		assert.False(t, l.Leads())
 	})
 }
+
+func TestAProcessThatRunsIsNotPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeadership()
+		go l.Beat(t.Context())
+		l.Started(t.Context())
+		time.Sleep(time.Hour)
+		assert.True(t, l.NobodyElseLeads(time.Now()))
+	})
+}
+
+// What remains of a term that has ended, is not the end of the next one.
+func TestTheEndOfAnEarlierTermDoesNotEndTheNextOne(t *testing.T) {
+	l := newLeadership()
+	assert.True(t, l.IsElected(), "also before it leads")
+	first, end := context.WithCancel(t.Context())
+	l.Started(first)
+	earlier := l.last
+	l.Stopped()
+	stoppedAt := l.stoppedAt
+	l.Stopped()
+	assert.Equal(t, stoppedAt, l.stoppedAt, "the term has ended before")
+	l.Started(t.Context())
+	end()
+	l.end(earlier)
+	assert.True(t, l.Leads())
+	l.Stopped()
+	assert.False(t, l.Leads())
+}
+
+func TestTheContextsOfATermEndWithItsWork(t *testing.T) {
+	l := newLeadership()
+	l.Started(t.Context())
+	term, end, ok := l.Begin(t.Context(), t.Context())
+	require.True(t, ok)
+	end()
+	assert.Error(t, term.Stop.Err())
+	assert.Error(t, term.Drain.Err())
+	l.Stopped()
+}

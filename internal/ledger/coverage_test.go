@@ -247,3 +247,37 @@ func TestAnEventThatComesBackInAWindowAfterItsDeletionIsAlive(t *testing.T) {
 	require.Equal(t, 1, l.Live())
 	require.Zero(t, l.windows.bytes)
 }
+
+func TestAListThatIsEmptyDeletesWhatWasKnown(t *testing.T) {
+	l := covering("", "a")
+	lists(l, "a", "7", named("a", "one", "5", "", 3))
+	require.EqualValues(t, 2, change(l, "a", named("a", "new", "8", "", 2), start))
+	require.Equal(t, 2, l.Live())
+	lists(l, "a", "9")
+	require.Zero(t, l.Live())
+}
+
+func TestWhatIsNotNewHasNoRecord(t *testing.T) {
+	for _, l := range []*Ledger{covering("", ""), withWindows("")} {
+		_, ok := l.Admit(Seen{Event: observed("1", "ns", "BackOff", 3)}, start)
+		require.True(t, ok)
+		for _, repeated := range []*corev1.Event{observed("1", "ns", "BackOff", 3), observed("2", "ns", "BackOff", 3), observed("3", "ns", "BackOff", 2)} {
+			_, ok := l.Admit(Seen{Event: repeated}, start.Add(time.Hour))
+			require.False(t, ok)
+		}
+		l.Delete("", observed("4", "ns", "BackOff", 3), start)
+		require.Zero(t, l.Live())
+	}
+}
+
+func TestAWindowHoldsTheVersionOnlyWhileItKeepsSomething(t *testing.T) {
+	l := withWindows("")
+	change(l, "", observed("5", "ns", "BackOff", 1), start)
+	change(l, "", observed("8", "ns", "BackOff", 2), start)
+	require.Equal(t, Versions{"": 7}, l.Versions())
+	l.Advance("", "6")
+	require.Equal(t, Versions{"": 6}, l.Versions(), "a stream that came less far resumes there")
+	l.Advance("", "9")
+	require.Len(t, l.Due(start.Add(time.Minute), 1), 1)
+	require.Equal(t, Versions{"": 9}, l.Versions())
+}
