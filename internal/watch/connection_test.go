@@ -79,6 +79,20 @@ func TestTheDelaysBeginAgainAfterAConnectionThatLasted(t *testing.T) {
 	})
 }
 
+// A server that starts again must not have all its clients at once.
+func TestAStreamThatResumesWaitsLongerForAServerThatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		o := start(t, api, queue, watch.Settings{})
+		api.Put(event("a", ""))
+		time.Sleep(time.Minute)
+		api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
+		api.Cut()
+		time.Sleep(10 * time.Minute)
+		assert.Less(t, len(o.seen()), 60, "at last every 15 to 30 s")
+	})
+}
+
 func TestFailuresBeforeAVersionExpiresDoNotDelayTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
