@@ -459,3 +459,19 @@ func TestAWiderFilterWithLeaderElection(t *testing.T) {
 		})
 	}
 }
+
+func TestAStandbyHasNoEventsThatWait(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.NewReplica(t, api, nil, "start_at: beginning")
+		p.Logs.Reject(errors.New("full"))
+		p.Elect()
+		api.Put(harness.Event("a", 1))
+		harness.Settle()
+		api.Put(harness.Event("b", 1))
+		harness.Settle()
+		assert.Positive(t, p.Waiting(t))
+		p.Depose()
+		harness.Settle()
+		assert.Zero(t, p.Waiting(t))
+	})
+}
