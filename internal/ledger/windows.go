@@ -32,7 +32,8 @@ type window struct {
 	kept *kept // nil: nothing came since the record that opened the window
 }
 
-// kept is what came while a window was open: the state of each event with most occurrences, and its deletion.
+// kept is what came while a window was open: the first state of each event, the one with most occurrences,
+// and its deletion. The first one shows whether it is a new event under an old name.
 type kept struct {
 	newest *corev1.Event
 	states []keptState         // in the order in which their events first came
@@ -44,6 +45,7 @@ type kept struct {
 type keptState struct {
 	seen
 	at        time.Time // when the first state of the event was seen, or its deletion
+	isFirst   bool // of the event
 	isDeleted bool
 }
 
@@ -114,11 +116,13 @@ func (w *windows) keep(open *window, s Seen, state seen, first uint64) {
 	}
 	w.bytes -= k.weight()
 	object := eventObject{state.identity, state.uid}
-	if i, isKept := k.index[object]; !isKept {
+	switch i, isKept := k.index[object]; {
+	case isKept && state.count <= k.states[i].count: // Nothing is new in it.
+	case isKept && !k.states[i].isFirst:
+		k.states[i].seen, k.newest = state, s.Event
+	default:
 		k.index[object], k.newest = len(k.states), s.Event
-		k.states = append(k.states, keptState{seen: state, at: s.At})
-	} else if known := &k.states[i]; state.count > known.count {
-		known.seen, k.newest = state, s.Event
+		k.states = append(k.states, keptState{seen: state, at: s.At, isFirst: !isKept})
 	}
 	w.bytes += k.weight()
 }
@@ -133,7 +137,7 @@ func (w *windows) delete(ev *corev1.Event, last seen, now time.Time) bool {
 	_, isKept := open.kept.index[object]
 	if isKept {
 		delete(open.kept.index, object)
-		open.kept.states = append(open.kept.states, keptState{last, now, true})
+		open.kept.states = append(open.kept.states, keptState{seen: last, at: now, isDeleted: true})
 		w.bytes += eventOverhead
 	}
 	return isKept
