@@ -45,7 +45,7 @@ type kept struct {
 type keptState struct {
 	seen
 	at        time.Time // when the first state of the event was seen, or its deletion
-	isFirst   bool // of the event
+	isFirst   bool      // of the event
 	isDeleted bool
 }
 
