@@ -207,8 +207,11 @@ func (s *Stream) watch(ctx context.Context) error {
 	})
 	if err == nil {
 		defer connection.Close()
-		if s.useless < maxUseless { // Otherwise, only a message shows that it works.
+		if s.useless < maxUseless {
 			s.works()
+		} else { // Only a message, or the time for which it is open, shows that it works.
+			opened := time.AfterFunc(minUptime, func() { s.settings.Observer.Answered(s.settings.Namespace) })
+			defer opened.Stop()
 		}
 		err = s.receive(ctx, cancel, connection, limit+responseTimeout)
 	}
