@@ -26,7 +26,7 @@ func fetch(t *testing.T, b *board, path string) (status int, body string) {
 
 func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 	b := boardOf(imageChange)
-	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Key.ID()
+	id := viewOf(b, everything(t)).problems()[0].Key.ID()
 	for file, path := range map[string]string{
 		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T10:04:00Z", "workloads": "/api/workloads/",
 		"workload": "/api/workloads/" + id, "events": "/api/events?type=Warning&limit=1",
@@ -63,5 +63,5 @@ func TestABadParameterIsNamed(t *testing.T) {
 	}
 	status, body := fetch(t, b, "/api/workloads/wnobody")
 	assert.Equal(t, http.StatusNotFound, status)
-	assert.Contains(t, body, "api/workloads lists them")
+	assert.Contains(t, body, "no workload with the name \\\"wnobody\\\", nor an object of one, has an event in the last hour: api/workloads lists those that have")
 }

@@ -3,8 +3,12 @@
 package pageexporter
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,10 +20,12 @@ import (
 
 // The bounds of what viewers can take.
 const (
-	maxRequests = 64 // with what they wait for and what they write
-	maxAnswers  = 16 // that are shared
-	maxAnswer   = 1 << 20
-	maxAside    = 4 << 20
+	maxWaiting = 64       // requests that wait for an answer
+	maxAnswer  = 4 << 20  // bytes
+	maxCached  = 16       // answers that are shared
+	maxShared  = 16 << 20 // bytes of them
+	maxHeld    = 32 << 20 // bytes of answers that are being written: a slow reader keeps its answer in memory
+	maxAside   = 4 << 20  // bytes
 	// shareFor is the time for which viewers share an answer, and shareQuietFor the time if nothing has
 	// happened since.
 	shareFor      = 500 * time.Millisecond
@@ -32,17 +38,20 @@ type board struct {
 	clock   func() time.Time
 	standby atomic.Bool   // the receiver emits nothing, because another replica leads
 	missed  atomic.Int64  // records that were dropped, because the model was in use for too long
-	seats   chan struct{} // taken by requests
+	seats   seats         // of requests that wait for an answer
 	turn    chan struct{} // taken by the viewer who computes: a lock that a viewer can stop waiting for
 
-	mu      sync.Mutex // for the model and the answers
-	model   *incident.Model
-	news    int // how often the model has got records
-	answers map[request]answer
+	mu    sync.Mutex // for the model and the cache
+	model *incident.Model
+	news  int // how often the model has got records
+	cache map[request]*answer
 
 	waiting    sync.Mutex  // for aside
 	aside      []plog.Logs // records that came while the model was in use
 	asideBytes int
+
+	writing sync.Mutex // for what follows, and the readers of answers
+	held    int        // bytes of answers that have readers
 }
 
 // request is a question of a viewer. Viewers with the same request share an answer.
@@ -54,15 +63,17 @@ type request struct {
 
 // answer is a response that several viewers get.
 type answer struct {
-	body []byte
-	at   time.Time
-	news int
+	body    []byte
+	etag    string
+	at      time.Time
+	news    int
+	readers int // to whom it is being written
 }
 
 func newBoard(clock func() time.Time) *board {
 	return &board{
-		clock: clock, seats: make(chan struct{}, maxRequests), turn: make(chan struct{}, 1),
-		model: incident.NewModel(clock()), answers: map[request]answer{},
+		clock: clock, seats: make(seats, maxWaiting), turn: make(chan struct{}, 1),
+		model: incident.NewModel(clock()), cache: map[request]*answer{},
 	}
 }
 
@@ -105,14 +116,16 @@ func (b *board) addAside() {
 }
 
 // errBusy is the answer to one request too many.
-var errBusy = errors.New("too many requests at once: try again in a moment")
+var errBusy = requestError{errors.New("too many requests at once: try again in a moment"), http.StatusServiceUnavailable}
 
-// sit takes a place for a request, and returns how to leave it. Requests are bounded until they are
-// answered, because a slow reader keeps its answer in memory.
-func (b *board) sit() (leave func(), err error) {
+// seats bound requests.
+type seats chan struct{}
+
+// take takes a seat for a request, and returns how to leave it.
+func (s seats) take() (leave func(), err error) {
 	select {
-	case b.seats <- struct{}{}:
-		return func() { <-b.seats }, nil
+	case s <- struct{}{}:
+		return func() { <-s }, nil
 	default:
 		return nil, errBusy
 	}
@@ -120,7 +133,13 @@ func (b *board) sit() (leave func(), err error) {
 
 // look returns the answer to a request: one that another viewer got a moment ago, or a new one. A
 // viewer who has left computes nothing.
-func (b *board) look(ctx context.Context, name string, f filter, compute func(*view) ([]byte, error)) ([]byte, error) {
+func (b *board) look(ctx context.Context, name string, f filter, compute func(*view) ([]byte, error)) (*answer, error) {
+	asked := b.clock()
+	leave, err := b.seats.take()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()
@@ -130,36 +149,56 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.addAside()
-	v := &view{
-		model: b.model, now: b.clock().UTC(), standby: b.standby.Load(), missed: b.missed.Load(),
-	}
+	v := &view{model: b.model, now: b.clock().UTC(), filter: f, standby: b.standby.Load(), missed: b.missed.Load(), left: ctx.Err}
 	key := request{name, f, v.standby}
-	if known, ok := b.answers[key]; ok && known.isFresh(v.now, b.news) {
-		return known.body, nil
+	if known := b.cache[key]; known != nil && known.isFresh(asked, v.now, b.news) {
+		return known, nil
 	}
 	body, err := compute(v)
-	if err != nil {
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return nil, err
 	}
-	if len(b.answers) >= maxAnswers {
-		clear(b.answers)
-	}
-	if len(body) <= maxAnswer {
-		b.answers[key] = answer{body, v.now, b.news}
-	}
-	return body, nil
+	sum := sha256.Sum256(body)
+	made := &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: b.news}
+	b.share(key, made)
+	return made, nil
 }
 
-// isFresh reports whether the answer can be shared. A clock that was set back makes none fresh for long.
-func (a answer) isFresh(now time.Time, news int) bool {
+// share puts an answer into the cache. The caller has the lock of the model.
+func (b *board) share(key request, made *answer) {
+	bytes := len(made.body)
+	for _, other := range b.cache {
+		bytes += len(other.body)
+	}
+	if len(b.cache) >= maxCached || bytes > maxShared {
+		clear(b.cache)
+	}
+	b.cache[key] = made
+}
+
+// isFresh reports whether a viewer who has asked at a time can have the answer. One that was computed later is
+// fresh, so that those who waited for a slow answer share it. A clock that was set back makes none fresh for long.
+func (a *answer) isFresh(asked, now time.Time, news int) bool {
 	age := now.Sub(a.at)
-	return age >= 0 && (age < shareFor || a.news == news && age < shareQuietFor)
+	return age >= 0 && (age < shareFor || !a.at.Before(asked) || a.news == news && age < shareQuietFor)
 }
 
-// view is a board as a viewer sees it. It is valid while the board computes the answer.
-type view struct {
-	model   *incident.Model
-	now     time.Time
-	standby bool
-	missed  int64
+// hold counts an answer that is being written, and returns how to end this. Its readers share it.
+func (b *board) hold(a *answer) (release func(), err error) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if a.readers == 0 {
+		if b.held+len(a.body) > maxHeld {
+			return nil, errBusy
+		}
+		b.held += len(a.body)
+	}
+	a.readers++
+	return func() {
+		b.writing.Lock()
+		defer b.writing.Unlock()
+		if a.readers--; a.readers == 0 {
+			b.held -= len(a.body)
+		}
+	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // filter has what a viewer has chosen. It restricts all answers.
@@ -61,20 +62,32 @@ const maxValue = 512
 func filterFrom(query url.Values) (filter, error) {
 	f := filter{Limit: defaultLimit}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		set, known := parameters[name]
-		value := query.Get(name)
-		switch {
-		case !known:
+		if parameters[name] == nil {
 			return f, fmt.Errorf("%.100q is not a parameter: use %s", name, strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
-		case len(value) > maxValue:
-			return f, fmt.Errorf("%s is longer than %d bytes", name, maxValue)
-		case value == "":
-			continue
 		}
-		if err := set(&f, value); err != nil {
-			return f, fmt.Errorf("%s is %.100q: %w", name, value, err)
+		if err := f.set(name, name, query.Get(name)); err != nil {
+			return f, err
 		}
 	}
+	return f.complete()
+}
+
+// set sets a parameter, which the viewer may know by another name.
+func (f *filter) set(name, parameter, value string) error {
+	if value == "" {
+		return nil
+	}
+	if len(value) > maxValue {
+		return fmt.Errorf("%s is longer than %d bytes", name, maxValue)
+	}
+	if err := parameters[parameter](f, value); err != nil {
+		return fmt.Errorf("%s is %.100q: %w", name, value, err)
+	}
+	return nil
+}
+
+// complete returns the filter with the default time.
+func (f filter) complete() (filter, error) {
 	if !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until) {
 		return f, fmt.Errorf("from is %s: it must be before until", f.From.Format(time.RFC3339))
 	}
@@ -89,12 +102,17 @@ func filterFrom(query url.Values) (filter, error) {
 // setTime reads a time. That of a form without a script has no seconds and no time zone.
 func setTime(to *time.Time, value string) error {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04"} {
-		if at, err := time.Parse(layout, value); err == nil {
-			*to = at.UTC()
-			return nil
+		at, err := time.Parse(layout, value)
+		if at = at.UTC(); err != nil || at.Year() < 0 || at.Year() > 9999 { // JSON has no other years.
+			continue
 		}
+		if !at.IsZero() { // Some programs send the zero time for what is not chosen.
+			at = rollout.Bounded(at)
+		}
+		*to = at
+		return nil
 	}
-	return fmt.Errorf("it can be a time such as 2026-01-02T15:04:05Z")
+	return errors.New("it can be a time such as 2026-01-02T15:04:05Z")
 }
 
 func (f filter) chosenTime() bool { return !f.From.IsZero() || !f.Until.IsZero() }

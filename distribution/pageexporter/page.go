@@ -4,6 +4,8 @@ package pageexporter
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"html/template"
 	"slices"
 	"strings"
@@ -18,6 +20,7 @@ const (
 	workloadsShown = 50
 	valuesShown    = 100
 	changesShown   = 50
+	earlierShown   = 20  // of a problem
 	messageShown   = 120 // characters, in the list of workloads
 )
 
@@ -92,18 +95,43 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"offered": func() []int { return minutesOffered },
 }).ParseFS(files, "page.html.tmpl"))
 
-// render returns the HTML of a template.
-func (v *view) render(name string, f filter) ([]byte, error) {
-	var html bytes.Buffer
-	err := templates.ExecuteTemplate(&html, name, v.page(f))
-	return html.Bytes(), err
+// errTooLong ends a template.
+var errTooLong = fmt.Errorf("the page is longer than %d bytes", maxAnswer)
+
+// limited is the HTML of an answer.
+type limited struct{ text bytes.Buffer }
+
+func (l *limited) Write(text []byte) (int, error) {
+	if l.text.Len()+len(text) > maxAnswer {
+		return 0, errTooLong
+	}
+	return l.text.Write(text)
 }
 
-func (v *view) page(f filter) *page {
-	q := f.at(v.now)
-	p := &page{head: v.head(q), Filter: f, Selects: selections(v.model.Values(q, v.now), f), Chart: chartOf(v.model.Counts(q, v.now, bars))}
+// shown is how much of a list the page shows: all that it may, or a power of 2 less.
+type shown uint
+
+func (s shown) of(most int) int { return max(1, most>>s) }
+
+// render returns the HTML of a template. If it is too long, its lists are shorter.
+func (v *view) render(name string) ([]byte, error) {
+	for less := shown(0); ; less += 2 {
+		html := limited{}
+		err := templates.ExecuteTemplate(&html, name, v.page(less))
+		if !errors.Is(err, errTooLong) || less.of(maxLimit) == 1 {
+			return html.text.Bytes(), err
+		}
+	}
+}
+
+func (v *view) page(less shown) *page {
+	q, f := v.query(), v.filter
+	p := &page{
+		head: v.head(), Filter: f, Selects: selections(v.model.Values(q, v.now), f, less.of(valuesShown)),
+		Chart: chartOf(v.model.Counts(q, v.now, bars)),
+	}
 	p.Partial = p.RecordsSince.After(p.From)
-	summaries := v.model.Workloads(q, v.now)
+	summaries := v.workloads()
 	chains := map[string][]incident.Object{}
 	for _, s := range summaries {
 		for _, fact := range s.Facts {
@@ -111,52 +139,51 @@ func (v *view) page(f filter) *page {
 		}
 	}
 	troubled := map[string]bool{}
-	for _, shown := range v.problems(q) {
-		troubled[shown.Key.ID()] = true
-		c := card{shown, f, chains[shown.Record], p.Until}
+	for _, found := range v.problems() {
+		troubled[found.Key.ID()] = true
+		found.Earlier = first(found.Earlier, earlierShown)
+		c := card{found, f, chains[found.Record], p.Until}
 		switch {
-		case len(p.Current)+len(p.Over) == problemsShown:
+		case len(p.Current)+len(p.Over) == less.of(problemsShown):
 			p.Overlooked++
-		case shown.Over.IsZero():
+		case found.Over.IsZero():
 			p.Current = append(p.Current, c)
 		default:
 			p.Over = append(p.Over, c)
 		}
 	}
 	if f.Workload != "" {
-		p.One = v.workloadPage(f, summaries)
+		p.One = v.workloadPage(summaries, less)
 		return p
 	}
 	for _, s := range summaries {
 		if troubled[s.Key.ID()] {
 			continue
 		}
-		if len(p.Workloads) == workloadsShown {
+		if len(p.Workloads) == less.of(workloadsShown) {
 			p.Hidden++
 			continue
 		}
-		p.Workloads = append(p.Workloads, summaryRow{s, f, each(s.Facts[:min(3, len(s.Facts))], eventOf)})
+		p.Workloads = append(p.Workloads, summaryRow{s, f, each(first(s.Facts, 3), eventOf)})
 	}
 	return p
 }
 
-func (v *view) workloadPage(f filter, found []incident.Summary) *workloadPage {
+func (v *view) workloadPage(found []incident.Summary, less shown) *workloadPage {
 	if len(found) != 1 {
 		return nil
 	}
-	q := f.at(v.now)
-	events := each(found[0].Facts[:min(maxLimit, len(found[0].Facts))], eventOf)
 	return &workloadPage{
-		Key: found[0].Key, Filter: f, Changes: newest(v.changes(q), changesShown),
-		Rollouts: barsOf(v.rollouts(f.Workload)), Events: events,
+		Key: found[0].Key, Filter: v.filter, Changes: first(v.changes(), less.of(changesShown)),
+		Rollouts: barsOf(v.rollouts(), less), Events: each(first(found[0].Facts, less.of(maxLimit)), eventOf),
 	}
 }
 
 // selections returns the lists with the most frequent values, and the chosen ones.
-func selections(values incident.Values, f filter) (all []selection) {
+func selections(values incident.Values, f filter, most int) (all []selection) {
 	add := func(name, label, chosen string, counted []incident.Counted) {
 		s := selection{Name: name, Label: label, Chosen: chosen}
-		for _, c := range counted[:min(valuesShown, len(counted))] {
+		for _, c := range first(counted, most) {
 			if !slices.Contains(s.Values, c.Value) {
 				s.Values = append(s.Values, c.Value)
 			}

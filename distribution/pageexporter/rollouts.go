@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type span struct {
 	Attributes map[string]any `json:"attributes"`
 	Warnings   []spanWarning  `json:"warnings,omitempty"`
 	Spans      []*span        `json:"spans,omitempty"`
+	Total      totals         `json:"total,omitempty"`
 }
 
 // spanWarning is an event of a span.
@@ -43,9 +45,9 @@ type spanWarning struct {
 	Attributes map[string]any `json:"attributes"`
 }
 
-// rollouts returns the traces of a workload's rollouts as trees, the newest first.
-func (v *view) rollouts(workload string) []*span {
-	all := v.model.Spans(workload, v.now)
+// rollouts returns the traces of the workload's rollouts as trees, the newest first.
+func (v *view) rollouts() []*span {
+	all := v.model.Spans(v.filter.Workload, v.now)
 	slices.SortFunc(all, func(a, b rollout.Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
 	})
@@ -84,14 +86,15 @@ type bar struct {
 	*span
 	X, Width float64
 	Marks    []float64 // of warnings, also of those below
+	Warned   int       // how many warnings these are
 	Bars     []bar
 	Hidden   int
 }
 
 // barsOf draws rollouts. Each has an axis of its own: a start takes seconds, and rollouts can be an hour
 // apart.
-func barsOf(rollouts []*span) []bar {
-	return each(rollouts[:min(rolloutsShown, len(rollouts))], func(s *span) bar {
+func barsOf(rollouts []*span, less shown) []bar {
+	return each(first(rollouts, less.of(rolloutsShown)), func(s *span) bar {
 		from, until := s.Start, s.End
 		s.walk(func(below *span) {
 			if below.Start.Before(from) {
@@ -106,7 +109,7 @@ func barsOf(rollouts []*span) []bar {
 				}
 			}
 		})
-		return barOf(s, from, max(until.Sub(from), 1))
+		return barOf(s, from, max(until.Sub(from), 1), less)
 	})
 }
 
@@ -121,26 +124,45 @@ func (s *span) walk(do func(*span)) {
 // minWidth is the smallest width of a bar: a phase can take less than the resolution of events.
 const minWidth = 0.6
 
-func barOf(s *span, from time.Time, whole time.Duration) bar {
+func barOf(s *span, from time.Time, whole time.Duration, less shown) bar {
 	at := func(t time.Time) float64 {
 		return min(100-minWidth, max(0, 100*float64(t.Sub(from))/float64(whole)))
 	}
 	b := bar{span: s, X: at(s.Start)}
 	b.Width = max(minWidth, at(s.End)-b.X)
+	drawn := map[float64]bool{}
 	s.walk(func(below *span) {
+		b.Warned += len(below.Warnings)
 		for _, w := range below.Warnings {
-			b.Marks = append(b.Marks, at(w.Time))
+			if x := at(w.Time); !drawn[math.Round(5*x)] { // No two marks are at the same place.
+				drawn[math.Round(5*x)], b.Marks = true, append(b.Marks, x)
+			}
 		}
 	})
-	below := slices.Clone(s.Spans)
-	if b.Hidden = max(0, len(below)-podsShown); b.Hidden > 0 {
-		slices.SortStableFunc(below, func(a, b *span) int {
-			return cmp.Compare(min(len(b.Error), 1), min(len(a.Error), 1))
-		})
-		below = below[:podsShown]
-	}
-	b.Bars = each(below, func(s *span) bar { return barOf(s, from, whole) })
+	below := s.failedFirst(less.of(podsShown))
+	b.Hidden = len(s.Spans) - len(below)
+	b.Bars = each(below, func(s *span) bar { return barOf(s, from, whole, less) })
 	return b
+}
+
+// failedFirst returns at most so many of the spans below.
+func (s *span) failedFirst(most int) []*span {
+	if len(s.Spans) <= most {
+		return s.Spans
+	}
+	return first(slices.SortedStableFunc(slices.Values(s.Spans), func(a, b *span) int {
+		return cmp.Compare(min(len(b.Error), 1), min(len(a.Error), 1))
+	}), most)
+}
+
+// shownSpan returns the span with at most podsShown spans below.
+func shownSpan(s *span) *span {
+	cut := *s
+	cut.Spans = s.failedFirst(podsShown)
+	if len(cut.Spans) < len(s.Spans) {
+		cut.Total = totals{"spans": len(s.Spans)}
+	}
+	return &cut
 }
 
 // Kind returns what the span is about: a rollout, a pod, or a phase.

@@ -3,14 +3,16 @@
 package pageexporter
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"embed"
-	"encoding/hex"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 //go:embed page.css page.js page.html.tmpl
@@ -21,7 +23,7 @@ var assets = []string{"page.css", "page.js"}
 
 // newHandler serves the answers of a board.
 func newHandler(b *board, config *Config) http.Handler {
-	h := &handler{board: b}
+	h := &handler{board: b, calls: make(seats, maxWaiting)}
 	if config.MCP {
 		h.agents = newAgentsHandler(b)
 	}
@@ -33,19 +35,14 @@ func newHandler(b *board, config *Config) http.Handler {
 type handler struct {
 	board  *board
 	agents http.Handler // nil: there are none
+	calls  seats        // of calls of agents until they are answered
 }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	leave, err := h.board.sit()
-	if err != nil {
-		serveError(w, err)
-		return
-	}
-	defer leave()
 	dir, name := path.Split(r.URL.Path)
 	if h.agents != nil && name == "mcp" {
-		h.agents.ServeHTTP(w, r)
+		h.serveAgents(w, r)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -71,6 +68,30 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// readTimeout is the time in which an agent must send a call.
+const readTimeout = 10 * time.Second
+
+// serveAgents answers a call of an agent. The call takes a seat after it is read: calls that come a byte at a time keep
+// nobody away.
+func (h *handler) serveAgents(w http.ResponseWriter, r *http.Request) {
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(time.Now().Add(readTimeout))
+	call, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
+	if err != nil {
+		serveError(w, requestError{fmt.Errorf("cannot read the call: %w: send at most %d bytes, within %s", err, maxCall, readTimeout), http.StatusBadRequest})
+		return
+	}
+	_ = connection.SetReadDeadline(time.Time{}) // It would end the answer.
+	leave, err := h.calls.take()
+	if err != nil {
+		serveError(w, err)
+		return
+	}
+	defer leave()
+	r.Body = io.NopCloser(bytes.NewReader(call))
+	h.agents.ServeHTTP(w, r)
+}
+
 // redirectToSlash answers a request for the page without the slash at its end. The new address is
 // relative, because the viewer may see another path.
 func redirectToSlash(w http.ResponseWriter, r *http.Request, name string) {
@@ -86,25 +107,29 @@ func (h *handler) servePage(w http.ResponseWriter, r *http.Request, template str
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	h.serve(w, r, "text/html; charset=utf-8", template, f, func(v *view) ([]byte, error) { return v.render(template, f) })
+	h.serve(w, r, "text/html; charset=utf-8", template, f, func(v *view) ([]byte, error) { return v.render(template) })
 }
 
 // serve answers with what compute returns, or what it returned a moment ago. A browser that has the same
 // answer already does not get it again.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, contentType, name string, f filter, compute func(*view) ([]byte, error)) {
-	body, err := h.board.look(r.Context(), name, f, compute)
+	found, err := h.board.look(r.Context(), name, f, compute)
 	if err != nil {
 		serveError(w, err)
 		return
 	}
-	sum := sha256.Sum256(body)
-	etag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("ETag", etag)
-	if r.Header.Get("If-None-Match") == etag {
+	w.Header().Set("ETag", found.etag)
+	if r.Header.Get("If-None-Match") == found.etag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	release, err := h.board.hold(found)
+	if err != nil {
+		serveError(w, err)
+		return
+	}
+	defer release()
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(body) //nolint:gosec // A template or JSON has escaped it.
+	_, _ = w.Write(found.body) //nolint:gosec // A template or JSON has escaped it.
 }

@@ -133,7 +133,7 @@ func factsIn(logs plog.Logs, now time.Time) (all []*Fact) {
 
 func factOf(resource pcommon.Map, record plog.LogRecord, now time.Time) *Fact {
 	event, key := record.Attributes(), rollout.KeyOf(resource)
-	at := bounded(cmp.Or(record.Timestamp(), record.ObservedTimestamp()).AsTime(), now)
+	at := bounded(rollout.TimeOf(cmp.Or(record.Timestamp(), record.ObservedTimestamp())), now)
 	f := &Fact{
 		Event: text(event, "k8s.event.uid"), Record: text(event, "log.record.uid"),
 		Type: rollout.Cut(record.SeverityText(), maxName), Reason: text(event, "k8s.event.reason"),

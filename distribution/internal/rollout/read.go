@@ -230,7 +230,7 @@ func eventOf(record plog.LogRecord) Event {
 	e := Event{
 		Reason: reason, Kind: kind,
 		Warning: Text(attributes, "k8s.event.type") == "Warning" || kind == KindPullFailed,
-		Last:    int64(record.Timestamp()),
+		Last:    TimeOf(record.Timestamp()).UnixNano(),
 		Count:   max(1, Number(attributes, "k8s.event.count")),
 		Message: message,
 	}
@@ -246,7 +246,7 @@ func startOf(attributes pcommon.Map, otherwise int64) int64 {
 	if err != nil {
 		return otherwise
 	}
-	return start.UnixNano()
+	return Bounded(start).UnixNano()
 }
 
 // phases are the reasons of Events, other than warnings, that a pod's spans are made of.
