@@ -89,7 +89,7 @@ func TestAnAgentIsToldHowToAsk(t *testing.T) {
 	for want, arguments := range map[string]map[string]any{
 		`no workload with the name "nobody"`:                  {"workload": "nobody"},
 		`several workloads have the name "checkout"; use the`: {"workload": "checkout"},
-		`time is "noon": it can be a time such as`:          {"workload": "checkout", "time": "noon"},
+		`time is "noon": it can be a time such as`:            {"workload": "checkout", "time": "noon"},
 	} {
 		text, failed := call(t, agent, "what_changed", arguments)
 		assert.True(t, failed)

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+)
+
+// TestAnAnswerIsBounded, whatever Events say: JSON, the page, and tools.
+func TestAnAnswerIsBounded(t *testing.T) {
+	b := boardOf("")
+	all := plog.NewLogs()
+	for i := range 12_000 {
+		line := fmt.Sprintf("0:00 Deployment/web-%d !%s%d event=%d: %s", i%8, strings.Repeat("<", 200), i, i, strings.Repeat("\x01", 1000))
+		story.Logs(line)[0].ResourceLogs().MoveAndAppendTo(all.ResourceLogs())
+	}
+	b.add(all)
+	id := viewOf(b, everything(t)).workloads()[0].Key.ID()
+	for _, path := range []string{
+		"/api/workloads?limit=1000", "/api/problems?limit=1000", "/api/events?limit=1000", "/api/workloads/" + id + "?limit=1000", "/", "/?workload=" + id,
+	} {
+		status, body := fetch(t, b, path)
+		assert.Equal(t, http.StatusOK, status, path)
+		assert.LessOrEqual(t, len(body), maxAnswer, path)
+		assert.Greater(t, len(body), 10_000, "%s: what fits is there", path)
+	}
+	_, body := fetch(t, b, "/api/workloads/"+id)
+	var one struct {
+		Reasons []struct {
+			Reason      string
+			Occurrences int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &one))
+	require.Len(t, one.Reasons, reasonsShown+1)
+	assert.Equal(t, "(others)", one.Reasons[reasonsShown].Reason)
+	assert.Equal(t, 1500-reasonsShown, one.Reasons[reasonsShown].Occurrences)
+	text, failed := call(t, agentOf(t, b), "events", map[string]any{"limit": 1000})
+	assert.False(t, failed)
+	assert.LessOrEqual(t, len(text), forAgents.room+1000)
+	assert.Contains(t, text, `"total":{"events":12000}`)
+}
+
+// TestAListThatIsCutHasItsLength, in JSON and for agents.
+func TestAListThatIsCutHasItsLength(t *testing.T) {
+	lines := ""
+	for i := range 12 {
+		lines += fmt.Sprintf("0:%02d Pod/web%d-aaa-1 !FailedScheduling event=a%d: m\n0:%02d Pod/many-aaa-%d !FailedMount event=b%d: m\n", i, i, i, i, i, i)
+	}
+	b := boardOf(lines)
+	for path, want := range map[string]map[string]int{
+		"/api/events?limit=5":     {"events": 24},
+		"/api/workloads?limit=13": nil,
+		"/api/workloads?limit=12": {"workloads": 13},
+		"/api/problems?limit=1":   {"problems": 13},
+	} {
+		_, body := fetch(t, b, path)
+		var head struct{ Total map[string]int }
+		require.NoError(t, json.Unmarshal([]byte(body), &head), path)
+		assert.Equal(t, want, head.Total, path)
+	}
+	text, _ := call(t, agentOf(t, b), "problems", nil)
+	assert.Contains(t, text, `"total":{"problems":13}`)
+	text, _ = call(t, agentOf(t, b), "what_changed", map[string]any{"workload": "many"})
+	assert.Contains(t, text, `"total":{"pods":12,"records":12}`, "the lists of a problem")
+	assert.NotContains(t, text, `"total":{"problems"`)
+	many := &span{Name: "rollout deployment/web", Spans: make([]*span, podsShown+1)}
+	for i := range many.Spans {
+		many.Spans[i] = &span{}
+	}
+	assert.Equal(t, totals{"spans": podsShown + 1}, shownSpan(many).Total)
+	assert.Len(t, shownSpan(many).Spans, podsShown)
+}
+
+// TestReadersOfAnAnswerShareIt: slow readers keep answers in memory, as many as there is room for.
+func TestReadersOfAnAnswerShareIt(t *testing.T) {
+	b := boardOf("")
+	shared := &answer{body: make([]byte, maxHeld-10)}
+	release, err := b.hold(shared)
+	require.NoError(t, err)
+	for range 100 {
+		another, err := b.hold(shared)
+		require.NoError(t, err)
+		defer another()
+	}
+	status, body := fetch(t, b, "/api/problems")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Contains(t, body, "too many requests at once")
+	release()
+	_, err = b.hold(&answer{body: make([]byte, 11)})
+	assert.ErrorIs(t, err, errBusy, "others still read it")
+}
+
+func TestAnAnswerThatIsReadIsNoLongerHeld(t *testing.T) {
+	b := boardOf("")
+	for range 3 {
+		status, _ := fetch(t, b, "/")
+		assert.Equal(t, http.StatusOK, status)
+	}
+	assert.Zero(t, b.held)
+}
+
+// TestWhoWaitedForASlowAnswerSharesIt: those who ask while it is computed compute one together.
+func TestWhoWaitedForASlowAnswerSharesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(time.Now)
+		computed := 0
+		var viewers sync.WaitGroup
+		for range 10 {
+			viewers.Go(func() {
+				_, err := b.look(t.Context(), "slow", filter{}, func(*view) ([]byte, error) {
+					computed++
+					time.Sleep(time.Minute)
+					return nil, nil
+				})
+				assert.NoError(t, err)
+			})
+			time.Sleep(time.Second)
+		}
+		viewers.Wait()
+		assert.Equal(t, 2, computed)
+	})
+}
+
+// TestAViewerWhoLeavesEndsTheLook: its answer is not for others.
+func TestAViewerWhoLeavesEndsTheLook(t *testing.T) {
+	b := boardOf(imageChange)
+	ctx, leave := context.WithCancel(t.Context())
+	_, err := b.look(ctx, "page", everything(t), func(v *view) ([]byte, error) {
+		assert.NotEmpty(t, v.problems())
+		leave()
+		assert.Empty(t, v.problems())
+		assert.Empty(t, v.changes())
+		return v.reply(forPrograms, endpoints["events"])
+	})
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, b.cache)
+}
+
+// TestAnErrorOfThePage is not one of the request.
+func TestAnErrorOfThePage(t *testing.T) {
+	response := httptest.NewRecorder()
+	h := &handler{board: boardOf("")}
+	h.serve(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), "text/html", "page", everything(t), func(*view) ([]byte, error) {
+		return nil, errors.New("template: a field is missing")
+	})
+	assert.Equal(t, http.StatusInternalServerError, response.Code)
+	assert.JSONEq(t, `{"error": "template: a field is missing"}`, response.Body.String())
+}
