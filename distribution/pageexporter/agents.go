@@ -8,9 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,68 +19,54 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
-// The tools for agents have the answers of the API, with less in them.
-const (
-	toolLimit = 20 // values of a list, unless the agent chooses it
-	maxCall   = 64 << 10
-)
+// maxCall is the number of bytes of a call.
+const maxCall = 64 << 10
 
-// tool is a question of agents.
+// tool is a question of agents. It has the answer of the API, with less in it.
 type tool struct {
 	name, description string
 	arguments         []string
+	limit             int  // values of a list, unless the agent chooses it
 	isAboutOne        bool // workload: it must be chosen
-	answer            func(*reply) any
+	answer            func(*view) ([]byte, error)
 }
 
 var tools = []tool{
 	{
 		"problems", "What is wrong, with causes: what goes on first, then what is over.",
-		[]string{"namespace", "minutes"}, false, endpoints["problems"],
+		[]string{"namespace", "minutes"}, 10, false, replyWith(forAgents, (*reply).addProblems),
 	},
 	{
 		"what_changed", "The problems of a workload with their causes, and all its changes before a time.",
-		[]string{"workload", "time", "namespace"}, true,
-		func(r *reply) any {
-			return struct {
-				problemsAnswer
-				Changes []json.RawMessage `json:"changes"`
-			}{problemsAnswer{r.head(), r.problemList()}, r.changeList()}
-		},
+		[]string{"workload", "time", "namespace"}, 20, true, replyWith(forAgents, (*reply).addProblems, (*reply).addChanges),
 	},
 	{
 		"changes", "Rollouts, scalings, node conditions, evictions and other changes, the newest first.",
-		[]string{"namespace", "minutes", "before"}, false, endpoints["changes"],
+		[]string{"namespace", "minutes", "before"}, 20, false, replyWith(forAgents, (*reply).addChanges),
 	},
 	{
 		"events", "Events in their newest state, the newest first.",
-		[]string{"namespace", "minutes", "workload", "reason", "type", "from", "until", "limit"}, false, endpoints["events"],
+		[]string{"namespace", "minutes", "workload", "reason", "type", "from", "until", "limit"}, 20, false, replyWith(forAgents, (*reply).addEvents),
 	},
 }
 
-// argument is an argument of tools in their JSON schema. It has one type, because agents know no others.
+// argument describes an argument of tools, which is a parameter of addresses. It has one type: some agents refuse several.
 type argument struct {
 	Type        string `json:"type"`
 	Description string `json:"description,omitempty"`
-	parameter   string // of addresses; empty: it has the same name
 }
 
-const (
-	typeText   = "string"
-	typeNumber = "integer"
-)
-
 var arguments = map[string]argument{
-	"namespace": {Type: typeText, Description: "only this namespace; (cluster-scoped) for Nodes and others without one"},
-	"minutes":   {Type: typeNumber, Description: "how far back: 5, 10, 30 or 60 (default)"},
-	"workload":  {Type: typeText, Description: "name, kind/name or id of a workload, or of a pod or another object that it owns"},
-	"time":      {Type: typeText, Description: "what changed before this time, such as 2026-01-02T15:04:05Z; default: now", parameter: "before"},
-	"before":    {Type: typeText, Description: "only changes before this time, such as 2026-01-02T15:04:05Z"},
-	"reason":    {Type: typeText},
-	"type":      {Type: typeText, Description: "Warning or Normal"},
-	"from":      {Type: typeText, Description: "a time such as 2026-01-02T15:04:05Z, instead of minutes"},
-	"until":     {Type: typeText, Description: "a time such as 2026-01-02T15:04:05Z"},
-	"limit":     {Type: typeNumber, Description: "default 20, at most 1000"},
+	"namespace": {"string", "only this namespace; (cluster-scoped) for Nodes and others without one"},
+	"minutes":   {"integer", "how far back: 5, 10, 30 or 60 (default)"},
+	"workload":  {"string", "name, kind/name or id of a workload, or of a pod or another object that it owns"},
+	"time":      {"string", "what changed before this time, such as 2026-01-02T15:04:05Z; default: now"},
+	"before":    {"string", "only changes before this time, such as 2026-01-02T15:04:05Z"},
+	"reason":    {"string", ""},
+	"type":      {"string", "Warning or Normal"},
+	"from":      {"string", "a time such as 2026-01-02T15:04:05Z, instead of minutes"},
+	"until":     {"string", "a time such as 2026-01-02T15:04:05Z"},
+	"limit":     {"integer", "default 20, at most 1000"},
 }
 
 const instructions = `What is wrong in this Kubernetes cluster, and what changed before, from the Events of the last hour.
@@ -95,12 +82,10 @@ func newAgentsHandler(b *board) http.Handler {
 			Name: t.name, Description: t.description, InputSchema: t.schema(), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
 		}, func(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			text, err := t.call(ctx, b, call.Params.Arguments)
-			result := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 			if err != nil {
-				result.Content = nil
-				result.SetError(err) // An agent reads it. An error of the protocol would end its work.
+				text = err.Error() // A result, which the agent reads. An error of the protocol would end its work.
 			}
-			return result, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: err != nil}, nil
 		})
 	}
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
@@ -127,12 +112,7 @@ func (t tool) call(ctx context.Context, b *board, given json.RawMessage) (string
 	if err != nil {
 		return "", err
 	}
-	found, err := b.look(ctx, "tool "+t.name, f, func(v *view) ([]byte, error) {
-		if err := v.resolve(); err != nil {
-			return nil, err
-		}
-		return v.reply(forAgents, t.answer)
-	})
+	found, err := b.look(ctx, "tool "+t.name, f, t.answer)
 	if err != nil {
 		return "", err
 	}
@@ -142,35 +122,27 @@ func (t tool) call(ctx context.Context, b *board, given json.RawMessage) (string
 // filter returns the filter that arguments choose. Agents send null, an empty text or 0 for what they do not
 // choose, and numbers as texts.
 func (t tool) filter(given json.RawMessage) (filter, error) {
-	values := map[string]any{}
+	var values map[string]any
 	if len(given) > 0 && json.Unmarshal(given, &values) != nil {
 		return filter{}, errors.New(`arguments can be an object such as {"namespace": "shop"}`)
 	}
-	f := filter{Limit: toolLimit}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		a := arguments[name]
-		if !slices.Contains(t.arguments, name) {
-			return f, fmt.Errorf("%.100q is not an argument: use %s", name, strings.Join(t.arguments, ", "))
-		}
-		text := ""
-		switch value := values[name].(type) {
-		case nil:
-		case string, float64:
-			text = fmt.Sprint(value)
-		default:
-			return f, fmt.Errorf("%s can be of the type %s", name, a.Type)
-		}
-		if values[name] == 0. || text == "0" && a.Type == typeNumber {
-			text = ""
-		}
-		if err := f.set(name, cmp.Or(a.parameter, name), text); err != nil {
-			return f, err
+	query := url.Values{"limit": {strconv.Itoa(t.limit)}}
+	for name, value := range values {
+		text, isText := value.(string)
+		number, isNumber := value.(float64)
+		switch {
+		case !slices.Contains(t.arguments, name):
+			return filter{}, fmt.Errorf("%.100q is not an argument: use %s", name, strings.Join(t.arguments, ", "))
+		case isNumber && number != 0, isText && text != "" && (text != "0" || arguments[name].Type == "string"):
+			query.Set(name, fmt.Sprint(value))
+		case value != nil && !isNumber && !isText:
+			return filter{}, fmt.Errorf("%s can be of the type %s", name, arguments[name].Type)
 		}
 	}
-	if t.isAboutOne && f.Workload == "" {
-		return f, errors.New("workload is not set: use the name, kind/name or id of one, such as deployment/web")
+	if t.isAboutOne && !query.Has("workload") {
+		return filter{}, errors.New("workload is not set: use the name, kind/name or id of one, such as deployment/web")
 	}
-	return f.complete()
+	return filterFrom(query)
 }
 
 // resolve replaces the workload that is chosen by the id of the workload with this name, kind/name or id; else of the one that
@@ -203,7 +175,7 @@ func (v *view) resolve() error {
 		v.key, v.filter.Workload = found[0], found[0].ID()
 		return nil
 	}
-	candidates, err := encode(first(found, toolLimit), "", "")
+	candidates, err := encode(first(found, 20), "", "")
 	return cmp.Or(err, error(requestError{
 		fmt.Errorf("several workloads have the name %.100q; use the id of one: %s", name, candidates), http.StatusBadRequest,
 	}))

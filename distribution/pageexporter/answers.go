@@ -30,7 +30,7 @@ type head struct {
 	Until        time.Time `json:"until"`
 	RecordsSince time.Time `json:"records_since"`     // from then on records are complete
 	Standby      bool      `json:"standby,omitempty"` // another replica has the new events
-	Dropped      *dropped  `json:"dropped,omitempty"`
+	Dropped      dropped   `json:"dropped,omitzero"`
 	Total        totals    `json:"total,omitempty"`
 }
 
@@ -65,12 +65,11 @@ type event struct {
 func (v *view) head() head {
 	q := v.query()
 	from, until := q.Window(v.now)
-	h := head{From: from, Until: until, RecordsSince: v.model.Since(v.now), Standby: v.standby}
 	lost := v.model.Dropped(q.Namespace)
-	if all := (dropped{lost.Workloads, lost.Facts, v.missed}); all != (dropped{}) {
-		h.Dropped = &all
+	return head{
+		From: from, Until: until, RecordsSince: v.model.Since(v.now), Standby: v.standby, Total: totals{},
+		Dropped: dropped{lost.Workloads, lost.Facts, v.missed},
 	}
-	return h
 }
 
 // each returns what f makes of each value. It is never nil, so that JSON has an empty list.
@@ -95,21 +94,17 @@ func eventOf(f *incident.Fact) event {
 
 func (v *view) query() incident.Query { return v.filter.at(v.now) }
 
-func (v *view) problems() []incident.Problem {
+// inModel returns a list of the model.
+func inModel[T any](v *view, list func(incident.Query, time.Time) []T) []T {
 	if v.left() != nil {
 		return nil
 	}
-	return v.model.Problems(v.query(), v.now)
+	return list(v.query(), v.now)
 }
 
-func (v *view) changes() []incident.Change {
-	if v.left() != nil {
-		return nil
-	}
-	return v.model.Changes(v.query(), v.now)
-}
-
-func (v *view) workloads() []incident.Summary { return v.model.Workloads(v.query(), v.now) }
+func (v *view) problems() []incident.Problem  { return inModel(v, v.model.Problems) }
+func (v *view) changes() []incident.Change    { return inModel(v, v.model.Changes) }
+func (v *view) workloads() []incident.Summary { return inModel(v, v.model.Workloads) }
 
 // events returns the events, the newest first.
 func (v *view) events() (all []*incident.Fact) {

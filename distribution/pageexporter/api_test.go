@@ -16,11 +16,16 @@ import (
 // fetch returns the answer of the API of a board.
 func fetch(t *testing.T, b *board, path string) (status int, body string) {
 	t.Helper()
+	return serveAt(t, &handler{board: b}, path)
+}
+
+func serveAt(t *testing.T, h *handler, path string) (status int, body string) {
+	t.Helper()
 	response := httptest.NewRecorder()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	path, query, _ := strings.Cut(path, "?")
 	request.URL.Path, request.URL.RawQuery = path, query
-	(&handler{board: b}).ServeHTTP(response, request)
+	h.ServeHTTP(response, request)
 	return response.Code, response.Body.String()
 }
 

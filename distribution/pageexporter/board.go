@@ -22,8 +22,7 @@ import (
 const (
 	maxWaiting = 64       // requests that wait for an answer
 	maxAnswer  = 4 << 20  // bytes
-	maxCached  = 16       // answers that are shared
-	maxShared  = 16 << 20 // bytes of them
+	maxCached  = 8        // answers that are shared
 	maxHeld    = 32 << 20 // bytes of answers that are being written: a slow reader keeps its answer in memory
 	maxAside   = 4 << 20  // bytes
 	// shareFor is the time for which viewers share an answer, and shareQuietFor the time if nothing has
@@ -49,9 +48,6 @@ type board struct {
 	waiting    sync.Mutex  // for aside
 	aside      []plog.Logs // records that came while the model was in use
 	asideBytes int
-
-	writing sync.Mutex // for what follows, and the readers of answers
-	held    int        // bytes of answers that have readers
 }
 
 // request is a question of a viewer. Viewers with the same request share an answer.
@@ -63,11 +59,10 @@ type request struct {
 
 // answer is a response that several viewers get.
 type answer struct {
-	body    []byte
-	etag    string
-	at      time.Time
-	news    int
-	readers int // to whom it is being written
+	body []byte
+	etag string
+	at   time.Time
+	news int
 }
 
 func newBoard(clock func() time.Time) *board {
@@ -158,22 +153,12 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(body)
-	made := &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: b.news}
-	b.share(key, made)
-	return made, nil
-}
-
-// share puts an answer into the cache. The caller has the lock of the model.
-func (b *board) share(key request, made *answer) {
-	bytes := len(made.body)
-	for _, other := range b.cache {
-		bytes += len(other.body)
-	}
-	if len(b.cache) >= maxCached || bytes > maxShared {
+	if len(b.cache) >= maxCached {
 		clear(b.cache)
 	}
-	b.cache[key] = made
+	sum := sha256.Sum256(body)
+	b.cache[key] = &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: b.news}
+	return b.cache[key], nil
 }
 
 // isFresh reports whether a viewer who has asked at a time can have the answer. One that was computed later is
@@ -181,24 +166,4 @@ func (b *board) share(key request, made *answer) {
 func (a *answer) isFresh(asked, now time.Time, news int) bool {
 	age := now.Sub(a.at)
 	return age >= 0 && (age < shareFor || !a.at.Before(asked) || a.news == news && age < shareQuietFor)
-}
-
-// hold counts an answer that is being written, and returns how to end this. Its readers share it.
-func (b *board) hold(a *answer) (release func(), err error) {
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	if a.readers == 0 {
-		if b.held+len(a.body) > maxHeld {
-			return nil, errBusy
-		}
-		b.held += len(a.body)
-	}
-	a.readers++
-	return func() {
-		b.writing.Lock()
-		defer b.writing.Unlock()
-		if a.readers--; a.readers == 0 {
-			b.held -= len(a.body)
-		}
-	}, nil
 }

@@ -84,36 +84,24 @@ func TestAListThatIsCutHasItsLength(t *testing.T) {
 	for i := range many.Spans {
 		many.Spans[i] = &span{}
 	}
-	assert.Equal(t, totals{"spans": podsShown + 1}, shownSpan(many).Total)
-	assert.Len(t, shownSpan(many).Spans, podsShown)
+	many.cut(podsShown)
+	assert.Equal(t, totals{"spans": podsShown + 1}, many.Total)
+	assert.Len(t, many.Spans, podsShown)
 }
 
-// TestReadersOfAnAnswerShareIt: slow readers keep answers in memory, as many as there is room for.
-func TestReadersOfAnAnswerShareIt(t *testing.T) {
-	b := boardOf("")
-	shared := &answer{body: make([]byte, maxHeld-10)}
-	release, err := b.hold(shared)
-	require.NoError(t, err)
-	for range 100 {
-		another, err := b.hold(shared)
-		require.NoError(t, err)
-		defer another()
-	}
-	status, body := fetch(t, b, "/api/problems")
+// TestSlowReadersHoldABoundedMemory: answers that are being written are counted until they are.
+func TestSlowReadersHoldABoundedMemory(t *testing.T) {
+	h := &handler{board: boardOf("")}
+	h.held.Store(maxHeld)
+	status, body := serveAt(t, h, "/api/problems")
 	assert.Equal(t, http.StatusServiceUnavailable, status)
 	assert.Contains(t, body, "too many requests at once")
-	release()
-	_, err = b.hold(&answer{body: make([]byte, 11)})
-	assert.ErrorIs(t, err, errBusy, "others still read it")
-}
-
-func TestAnAnswerThatIsReadIsNoLongerHeld(t *testing.T) {
-	b := boardOf("")
+	h.held.Store(0)
 	for range 3 {
-		status, _ := fetch(t, b, "/")
+		status, _ := serveAt(t, h, "/")
 		assert.Equal(t, http.StatusOK, status)
 	}
-	assert.Zero(t, b.held)
+	assert.Zero(t, h.held.Load())
 }
 
 // TestWhoWaitedForASlowAnswerSharesIt: those who ask while it is computed compute one together.
@@ -147,7 +135,7 @@ func TestAViewerWhoLeavesEndsTheLook(t *testing.T) {
 		leave()
 		assert.Empty(t, v.problems())
 		assert.Empty(t, v.changes())
-		return v.reply(forPrograms, endpoints["events"])
+		return endpoints["events"](v)
 	})
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Empty(t, b.cache)
@@ -157,7 +145,7 @@ func TestAViewerWhoLeavesEndsTheLook(t *testing.T) {
 func TestAnErrorOfThePage(t *testing.T) {
 	response := httptest.NewRecorder()
 	h := &handler{board: boardOf("")}
-	h.serve(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), "text/html", "page", everything(t), func(*view) ([]byte, error) {
+	h.serve(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), "page", "", "text/html", func(*view) ([]byte, error) {
 		return nil, errors.New("template: a field is missing")
 	})
 	assert.Equal(t, http.StatusInternalServerError, response.Code)

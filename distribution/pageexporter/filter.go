@@ -41,6 +41,7 @@ var parameters = map[string]func(f *filter, value string) error{
 	"from":      func(f *filter, value string) error { return setTime(&f.From, value) },
 	"until":     func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"before":    func(f *filter, value string) error { return setTime(&f.Until, value) },
+	"time":      func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"minutes": func(f *filter, value string) (err error) {
 		if f.Minutes, err = strconv.Atoi(value); err != nil || !slices.Contains(minutesOffered, f.Minutes) {
 			return errors.New("it can be 5, 10, 30 or 60")
@@ -62,32 +63,20 @@ const maxValue = 512
 func filterFrom(query url.Values) (filter, error) {
 	f := filter{Limit: defaultLimit}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if parameters[name] == nil {
+		set, known := parameters[name]
+		value := query.Get(name)
+		switch {
+		case !known:
 			return f, fmt.Errorf("%.100q is not a parameter: use %s", name, strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
+		case len(value) > maxValue:
+			return f, fmt.Errorf("%s is longer than %d bytes", name, maxValue)
+		case value == "":
+			continue
 		}
-		if err := f.set(name, name, query.Get(name)); err != nil {
-			return f, err
+		if err := set(&f, value); err != nil {
+			return f, fmt.Errorf("%s is %.100q: %w", name, value, err)
 		}
 	}
-	return f.complete()
-}
-
-// set sets a parameter, which the viewer may know by another name.
-func (f *filter) set(name, parameter, value string) error {
-	if value == "" {
-		return nil
-	}
-	if len(value) > maxValue {
-		return fmt.Errorf("%s is longer than %d bytes", name, maxValue)
-	}
-	if err := parameters[parameter](f, value); err != nil {
-		return fmt.Errorf("%s is %.100q: %w", name, value, err)
-	}
-	return nil
-}
-
-// complete returns the filter with the default time.
-func (f filter) complete() (filter, error) {
 	if !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until) {
 		return f, fmt.Errorf("from is %s: it must be before until", f.From.Format(time.RFC3339))
 	}
@@ -170,6 +159,3 @@ func (f filter) With(name, value string) string {
 	}
 	return f.Address()
 }
-
-// Everything returns the address of the page without a filter.
-func (filter) Everything() string { return "." }

@@ -4,14 +4,13 @@ package pageexporter
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"html/template"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // The page shows at most this much at once. The page of a single workload shows more of it.
@@ -21,7 +20,7 @@ const (
 	valuesShown    = 100
 	changesShown   = 50
 	earlierShown   = 20  // of a problem
-	messageShown   = 120 // characters, in the list of workloads
+	messageShown   = 120 // bytes, in the list of workloads
 )
 
 // page is the content of the page.
@@ -79,7 +78,7 @@ type workloadPage struct {
 	Key      incident.Key
 	Filter   filter
 	Changes  []incident.Change
-	Rollouts []bar
+	Rollouts []*span
 	Events   []event
 }
 
@@ -91,22 +90,9 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
 	"between": func(from, until time.Time) string { return incident.InWords(until.Sub(from)) },
 	"before":  func(c linked) string { return before(time.Duration(c.Before)) },
-	"short":   short,
+	"short":   func(message string) string { return rollout.Cut(message, messageShown) },
 	"offered": func() []int { return minutesOffered },
 }).ParseFS(files, "page.html.tmpl"))
-
-// errTooLong ends a template.
-var errTooLong = fmt.Errorf("the page is longer than %d bytes", maxAnswer)
-
-// limited is the HTML of an answer.
-type limited struct{ text bytes.Buffer }
-
-func (l *limited) Write(text []byte) (int, error) {
-	if l.text.Len()+len(text) > maxAnswer {
-		return 0, errTooLong
-	}
-	return l.text.Write(text)
-}
 
 // shown is how much of a list the page shows: all that it may, or a power of 2 less.
 type shown uint
@@ -116,10 +102,10 @@ func (s shown) of(most int) int { return max(1, most>>s) }
 // render returns the HTML of a template. If it is too long, its lists are shorter.
 func (v *view) render(name string) ([]byte, error) {
 	for less := shown(0); ; less += 2 {
-		html := limited{}
+		var html bytes.Buffer
 		err := templates.ExecuteTemplate(&html, name, v.page(less))
-		if !errors.Is(err, errTooLong) || less.of(maxLimit) == 1 {
-			return html.text.Bytes(), err
+		if err != nil || html.Len() <= maxAnswer {
+			return html.Bytes(), err
 		}
 	}
 }
@@ -131,14 +117,13 @@ func (v *view) page(less shown) *page {
 		Chart: chartOf(v.model.Counts(q, v.now, bars)),
 	}
 	p.Partial = p.RecordsSince.After(p.From)
-	summaries := v.workloads()
+	workloads, troubled := v.workloads(), map[string]bool{}
 	chains := map[string][]incident.Object{}
-	for _, s := range summaries {
+	for _, s := range workloads {
 		for _, fact := range s.Facts {
 			chains[fact.Record] = fact.Chain
 		}
 	}
-	troubled := map[string]bool{}
 	for _, found := range v.problems() {
 		troubled[found.Key.ID()] = true
 		found.Earlier = first(found.Earlier, earlierShown)
@@ -152,61 +137,38 @@ func (v *view) page(less shown) *page {
 			p.Over = append(p.Over, c)
 		}
 	}
-	if f.Workload != "" {
-		p.One = v.workloadPage(summaries, less)
-		return p
-	}
-	for _, s := range summaries {
-		if troubled[s.Key.ID()] {
-			continue
-		}
-		if len(p.Workloads) == less.of(workloadsShown) {
+	for _, s := range workloads {
+		switch {
+		case f.Workload != "":
+			p.One = &workloadPage{
+				Key: s.Key, Filter: f, Changes: first(v.changes(), less.of(changesShown)),
+				Rollouts: first(v.rollouts(less.of(podsShown)), less.of(rolloutsShown)), Events: each(first(s.Facts, less.of(maxLimit)), eventOf),
+			}
+		case troubled[s.Key.ID()]:
+		case len(p.Workloads) == less.of(workloadsShown):
 			p.Hidden++
-			continue
+		default:
+			p.Workloads = append(p.Workloads, summaryRow{s, f, each(first(s.Facts, 3), eventOf)})
 		}
-		p.Workloads = append(p.Workloads, summaryRow{s, f, each(first(s.Facts, 3), eventOf)})
 	}
 	return p
-}
-
-func (v *view) workloadPage(found []incident.Summary, less shown) *workloadPage {
-	if len(found) != 1 {
-		return nil
-	}
-	return &workloadPage{
-		Key: found[0].Key, Filter: v.filter, Changes: first(v.changes(), less.of(changesShown)),
-		Rollouts: barsOf(v.rollouts(), less), Events: each(first(found[0].Facts, less.of(maxLimit)), eventOf),
-	}
 }
 
 // selections returns the lists with the most frequent values, and the chosen ones.
 func selections(values incident.Values, f filter, most int) (all []selection) {
 	add := func(name, label, chosen string, counted []incident.Counted) {
-		s := selection{Name: name, Label: label, Chosen: chosen}
-		for _, c := range first(counted, most) {
-			if !slices.Contains(s.Values, c.Value) {
-				s.Values = append(s.Values, c.Value)
-			}
+		offered := each(first(counted, most), func(c incident.Counted) string { return c.Value })
+		if chosen != "" {
+			offered = append(offered, chosen)
 		}
-		if chosen != "" && !slices.Contains(s.Values, chosen) {
-			s.Values = append(s.Values, chosen)
-		}
-		slices.Sort(s.Values)
-		all = append(all, s)
+		slices.Sort(offered)
+		all = append(all, selection{name, label, chosen, slices.Compact(offered)})
 	}
 	add("namespace", "Namespace", f.Namespace, values.Namespaces)
 	add("reason", "Reason", f.Reason, values.Reasons)
 	add("type", "Type", f.Type, values.Types)
 	add("manifest", "Tilt manifest", f.Manifest, values.Manifests)
 	return all
-}
-
-// short returns the beginning of a message.
-func short(message string) string {
-	if letters := []rune(message); len(letters) > messageShown {
-		return string(letters[:messageShown]) + "…"
-	}
-	return message
 }
 
 // before says how long before a problem its cause was.

@@ -92,9 +92,9 @@ func TestTheTimelineShowsPodsThatFailedFirst(t *testing.T) {
 	for i := range podsShown + 7 {
 		many.Spans = append(many.Spans, &span{Name: fmt.Sprint("pod ", i), Error: map[bool]string{true: "Failed"}[i == podsShown+3]})
 	}
-	drawn := barsOf([]*span{many}, 0)[0]
-	assert.Equal(t, 7, drawn.Hidden)
-	assert.Equal(t, fmt.Sprint("pod ", podsShown+3), drawn.Bars[0].Name, "pods that failed first")
+	many.cut(podsShown)
+	assert.Equal(t, 7, many.Hidden())
+	assert.Equal(t, fmt.Sprint("pod ", podsShown+3), many.Spans[0].Name, "pods that failed first")
 }
 
 // TestWhatIsMissingIsSaid: a standby, half a story, and what there was no room for.

@@ -12,67 +12,48 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
-// The answers of the API, and of the tools for agents.
-type (
-	problemsAnswer struct {
-		head
-		Problems []json.RawMessage `json:"problems"`
-	}
-	changesAnswer struct {
-		head
-		Changes []json.RawMessage `json:"changes"`
-	}
-	workloadsAnswer struct {
-		head
-		Workloads []json.RawMessage `json:"workloads"`
-	}
-	eventsAnswer struct {
-		head
-		Events []json.RawMessage `json:"events"`
-	}
-	workloadAnswer struct {
-		head
-		incident.Summary
-		Problems []json.RawMessage `json:"problems"`
-		Changes  []json.RawMessage `json:"changes"`
-		Rollouts []json.RawMessage `json:"rollouts"`
-		Events   []json.RawMessage `json:"events"`
-	}
-)
+// reply is an answer in JSON: a head, and the lists that a question asks for. They end when the room does.
+type reply struct {
+	head
+	*incident.Summary
+	Workloads []json.RawMessage `json:"workloads,omitzero"`
+	Problems  []json.RawMessage `json:"problems,omitzero"`
+	Changes   []json.RawMessage `json:"changes,omitzero"`
+	Rollouts  []json.RawMessage `json:"rollouts,omitzero"`
+	Events    []json.RawMessage `json:"events,omitzero"`
+
+	*view
+	style
+	err error
+}
 
 // style is how much an answer says.
 type style struct {
-	maxProblems int
-	below       int    // values of a list in a value
-	room        int    // bytes of all values
-	indent      string // of JSON
+	below  int    // values of a list in a value
+	room   int    // bytes of all values
+	indent string // of JSON
 }
 
 var (
-	forPrograms = style{maxProblems: maxLimit, below: 100, room: maxAnswer - 64<<10, indent: "  "}
-	// An agent pays for each word.
-	forAgents = style{maxProblems: 10, below: 3, room: 256 << 10}
+	forPrograms = style{below: 100, room: maxAnswer - 64<<10, indent: "  "}
+	forAgents   = style{below: 3, room: 256 << 10} // An agent pays for each word.
 )
 
-// reasonsShown is how many reasons of a workload an answer has. The others are one.
-const reasonsShown = 20
-
-// reply is an answer in JSON. Its lists end when the room does.
-type reply struct {
-	*view
-	style
-	total totals
-	err   error
-}
-
-// reply returns an answer.
-func (v *view) reply(s style, answer func(*reply) any) ([]byte, error) {
-	r := &reply{view: v, style: s, total: totals{}}
-	made := answer(r)
-	if r.err != nil {
-		return nil, r.err
+// replyWith returns what makes an answer of these parts.
+func replyWith(s style, parts ...func(*reply)) func(*view) ([]byte, error) {
+	return func(v *view) ([]byte, error) {
+		if err := v.resolve(); err != nil {
+			return nil, err
+		}
+		r := &reply{head: v.head(), view: v, style: s}
+		for _, add := range parts {
+			add(r)
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		return encode(r, "", s.indent)
 	}
-	return encode(made, "", s.indent)
 }
 
 // encode returns JSON that shows < as <, and not as six bytes.
@@ -86,41 +67,39 @@ func encode(value any, prefix, indent string) ([]byte, error) {
 }
 
 // fit returns the first values of a list, as many as have room. If it is cut, the head has its length.
-func fit[T, S any](r *reply, name string, all []T, most int, show func(T) S) []json.RawMessage {
+func fit[T, S any](r *reply, name string, all []T, show func(T) S) []json.RawMessage {
 	list := []json.RawMessage{}
-	for _, value := range first(all, most) {
+	for _, value := range first(all, r.filter.Limit) {
 		text, err := encode(show(value), strings.Repeat(r.indent, 2), r.indent)
-		if r.err = cmp.Or(r.err, r.left(), err); r.err != nil || len(text) > r.room {
+		if r.err = cmp.Or(r.err, err); len(text) > r.room {
 			break
 		}
 		list, r.room = append(list, text), r.room-len(text)
 	}
 	if len(list) < len(all) {
-		r.total[name] = len(all)
+		r.Total[name] = len(all)
 	}
 	return list
 }
 
-func (r *reply) head() head {
-	h := r.view.head()
-	h.Total = r.total // The lists that follow write into it.
-	return h
+func (r *reply) addProblems() { r.Problems = fit(r, "problems", r.problems(), r.problem) }
+
+func (r *reply) addChanges() { r.Changes = fit(r, "changes", r.changes(), r.change) }
+
+func (r *reply) addWorkloads() { r.Workloads = fit(r, "workloads", r.workloads(), summary) }
+
+func (r *reply) addEvents() { r.Events = fit(r, "events", r.events(), eventOf) }
+
+func (r *reply) addRollouts() {
+	r.Rollouts = fit(r, "rollouts", r.rollouts(podsShown), func(s *span) *span { return s })
 }
 
-func (r *reply) problemList() []json.RawMessage {
-	return fit(r, "problems", r.problems(), min(r.maxProblems, r.filter.Limit), r.problem)
-}
-
-func (r *reply) changeList() []json.RawMessage {
-	return fit(r, "changes", r.changes(), r.filter.Limit, r.change)
-}
-
-func (r *reply) workloadList() []json.RawMessage {
-	return fit(r, "workloads", r.workloads(), r.filter.Limit, summary)
-}
-
-func (r *reply) eventList() []json.RawMessage {
-	return fit(r, "events", r.events(), r.filter.Limit, eventOf)
+// addSummary adds what the workload did, which may be nothing in what is chosen.
+func (r *reply) addSummary() {
+	r.Summary = &incident.Summary{Key: r.key, Reasons: []incident.Counted{}}
+	for _, s := range r.workloads() {
+		*r.Summary = summary(s)
+	}
 }
 
 // problem is a problem whose lists may be cut.
@@ -143,6 +122,7 @@ func (r *reply) problem(p incident.Problem) problem {
 	return problem{p, total}
 }
 
+// cut returns the first values of a list, and notes its length.
 func cut[T any](total totals, name string, all []T, most int) []T {
 	if len(all) > most {
 		total[name] = len(all)
@@ -155,6 +135,9 @@ func (r *reply) change(c incident.Change) incident.Change {
 	return c
 }
 
+// reasonsShown is how many reasons of a workload an answer has. The others are one.
+const reasonsShown = 20
+
 // summary returns a workload with its first reasons, and the sum of the others.
 func summary(s incident.Summary) incident.Summary {
 	if len(s.Reasons) > reasonsShown {
@@ -166,15 +149,4 @@ func summary(s incident.Summary) incident.Summary {
 	}
 	s.Manifests = first(s.Manifests, reasonsShown)
 	return s
-}
-
-// workload returns everything about a workload, which may be nothing in what is chosen.
-func (r *reply) workload() workloadAnswer {
-	s := incident.Summary{Key: r.key, Reasons: []incident.Counted{}}
-	if found := r.workloads(); len(found) == 1 {
-		s = found[0]
-	}
-	a := workloadAnswer{head: r.head(), Summary: summary(s), Problems: r.problemList(), Changes: r.changeList(), Events: r.eventList()}
-	a.Rollouts = fit(r, "rollouts", r.rollouts(), r.filter.Limit, shownSpan) // They are the largest: last.
-	return a
 }

@@ -4,6 +4,7 @@ package pageexporter
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +38,7 @@ type handler struct {
 	board  *board
 	agents http.Handler // nil: there are none
 	calls  seats        // of calls of agents until they are answered
+	held   atomic.Int64 // bytes of answers that are being written
 }
 
 // ServeHTTP implements http.Handler.
@@ -50,8 +53,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page can only be read", http.StatusMethodNotAllowed)
 		return
 	}
-	if answer, id := apiOf(r.URL.Path); answer != "" {
-		h.serveAPI(w, r, answer, id)
+	if api := apiPath.FindStringSubmatch(r.URL.Path); api != nil {
+		answer, workload := cmp.Or(api[1], "workload"), api[2]
+		h.serve(w, r, answer, workload, "application/json", endpoints[answer])
 		return
 	}
 	switch {
@@ -59,10 +63,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serveError(w, errNoAnswer)
 	case slices.Contains(assets, name):
 		http.ServeFileFS(w, r, files, name) //nolint:gosec // The name is one of the assets.
-	case name == "":
-		h.servePage(w, r, "page")
-	case name == "content":
-		h.servePage(w, r, "content")
+	case name == "", name == "content":
+		template := cmp.Or(name, "page")
+		h.serve(w, r, template, "", "text/html; charset=utf-8", func(v *view) ([]byte, error) { return v.render(template) })
 	default:
 		redirectToSlash(w, r, name)
 	}
@@ -100,19 +103,15 @@ func redirectToSlash(w http.ResponseWriter, r *http.Request, name string) {
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-// servePage answers with the page, or with the content that its script replaces.
-func (h *handler) servePage(w http.ResponseWriter, r *http.Request, template string) {
-	f, err := filterFrom(r.URL.Query())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	h.serve(w, r, "text/html; charset=utf-8", template, f, func(v *view) ([]byte, error) { return v.render(template) })
-}
-
 // serve answers with what compute returns, or what it returned a moment ago. A browser that has the same
 // answer already does not get it again.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, contentType, name string, f filter, compute func(*view) ([]byte, error)) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload, contentType string, compute func(*view) ([]byte, error)) {
+	f, err := filterFrom(r.URL.Query())
+	if err != nil {
+		serveError(w, requestError{err, http.StatusBadRequest})
+		return
+	}
+	f.Workload = cmp.Or(workload, f.Workload)
 	found, err := h.board.look(r.Context(), name, f, compute)
 	if err != nil {
 		serveError(w, err)
@@ -124,12 +123,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, contentType, nam
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	release, err := h.board.hold(found)
-	if err != nil {
-		serveError(w, err)
+	size := int64(len(found.body))
+	defer h.held.Add(-size)
+	if h.held.Add(size) > maxHeld {
+		serveError(w, errBusy)
 		return
 	}
-	defer release()
 	w.Header().Set("Content-Type", contentType)
 	_, _ = w.Write(found.body) //nolint:gosec // A template or JSON has escaped it.
 }
