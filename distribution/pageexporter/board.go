@@ -34,11 +34,11 @@ const (
 // board is the model with its answers. It may be used concurrently: one viewer computes an answer at a
 // time, and records never wait for viewers.
 type board struct {
-	clock   func() time.Time
-	standby atomic.Bool   // the receiver emits nothing, because another replica leads
-	missed  atomic.Int64  // records that were dropped, because the model was in use for too long
-	seats   seats         // of requests that wait for an answer
-	turn    chan struct{} // taken by the viewer who computes: a lock that a viewer can stop waiting for
+	clock    func() time.Time
+	standby  atomic.Bool   // the receiver emits nothing, because another replica leads
+	missed   atomic.Int64  // records that were dropped, because the model was in use for too long
+	requests atomic.Int64  // that wait for an answer
+	turn     chan struct{} // taken by the viewer who computes: a lock that a viewer can stop waiting for
 
 	mu    sync.Mutex // for the model and the cache
 	model *incident.Model
@@ -67,8 +67,7 @@ type answer struct {
 
 func newBoard(clock func() time.Time) *board {
 	return &board{
-		clock: clock, seats: make(seats, maxWaiting), turn: make(chan struct{}, 1),
-		model: incident.NewModel(clock()), cache: map[request]*answer{},
+		clock: clock, turn: make(chan struct{}, 1), model: incident.NewModel(clock()), cache: map[request]*answer{},
 	}
 }
 
@@ -113,28 +112,14 @@ func (b *board) addAside() {
 // errBusy is the answer to one request too many.
 var errBusy = requestError{errors.New("too many requests at once: try again in a moment"), http.StatusServiceUnavailable}
 
-// seats bound requests.
-type seats chan struct{}
-
-// take takes a seat for a request, and returns how to leave it.
-func (s seats) take() (leave func(), err error) {
-	select {
-	case s <- struct{}{}:
-		return func() { <-s }, nil
-	default:
-		return nil, errBusy
-	}
-}
-
 // look returns the answer to a request: one that another viewer got a moment ago, or a new one. A
 // viewer who has left computes nothing.
 func (b *board) look(ctx context.Context, name string, f filter, compute func(*view) ([]byte, error)) (*answer, error) {
 	asked := b.clock()
-	leave, err := b.seats.take()
-	if err != nil {
-		return nil, err
+	defer b.requests.Add(-1)
+	if b.requests.Add(1) > maxWaiting {
+		return nil, errBusy
 	}
-	defer leave()
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()

@@ -115,18 +115,13 @@ func TestAViewerWhoHasLeftComputesNothing(t *testing.T) {
 
 func TestOneRequestTooManyIsRefused(t *testing.T) {
 	b := boardOf("")
-	leave, err := b.seats.take()
-	require.NoError(t, err)
-	for range maxWaiting - 1 {
-		_, err := b.seats.take()
-		require.NoError(t, err)
-	}
+	b.requests.Add(maxWaiting)
 	for _, path := range []string{"/", "/content", "/api/problems"} {
 		status, body := fetch(t, b, path)
 		assert.Equal(t, 503, status)
 		assert.Contains(t, body, "too many requests")
 	}
-	leave()
+	b.requests.Add(-1)
 	status, _ := fetch(t, b, "/")
 	assert.Equal(t, 200, status)
 }

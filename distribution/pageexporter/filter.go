@@ -90,18 +90,17 @@ func filterFrom(query url.Values) (filter, error) {
 
 // setTime reads a time. That of a form without a script has no seconds and no time zone.
 func setTime(to *time.Time, value string) error {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04"} {
-		at, err := time.Parse(layout, value)
-		if at = at.UTC(); err != nil || at.Year() < 0 || at.Year() > 9999 { // JSON has no other years.
-			continue
-		}
-		if !at.IsZero() { // Some programs send the zero time for what is not chosen.
-			at = rollout.Bounded(at)
-		}
-		*to = at
-		return nil
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		at, err = time.Parse("2006-01-02T15:04", value)
 	}
-	return errors.New("it can be a time such as 2026-01-02T15:04:05Z")
+	if at = at.UTC(); err != nil || at.Year() < 0 || at.Year() > 9999 { // JSON has no other years.
+		return errors.New("it can be a time such as 2026-01-02T15:04:05Z")
+	}
+	if *to = at; !at.IsZero() { // Some programs send the zero time for what is not chosen.
+		*to = rollout.Bounded(at)
+	}
+	return nil
 }
 
 func (f filter) chosenTime() bool { return !f.From.IsZero() || !f.Until.IsZero() }

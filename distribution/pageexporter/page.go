@@ -85,7 +85,6 @@ type workloadPage struct {
 // The page has all times in UTC. Its script shows them in the viewer's time zone.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"clock":   func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
-	"minute":  func(t time.Time) string { return t.UTC().Format("15:04") },
 	"moment":  timeIn,
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
 	"between": func(from, until time.Time) string { return incident.InWords(until.Sub(from)) },

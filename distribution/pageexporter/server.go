@@ -25,7 +25,7 @@ var assets = []string{"page.css", "page.js"}
 
 // newHandler serves the answers of a board.
 func newHandler(b *board, config *Config) http.Handler {
-	h := &handler{board: b, calls: make(seats, maxWaiting)}
+	h := &handler{board: b}
 	if config.MCP {
 		h.agents = newAgentsHandler(b)
 	}
@@ -37,7 +37,7 @@ func newHandler(b *board, config *Config) http.Handler {
 type handler struct {
 	board  *board
 	agents http.Handler // nil: there are none
-	calls  seats        // of calls of agents until they are answered
+	calls  atomic.Int64 // of agents, until they are answered
 	held   atomic.Int64 // bytes of answers that are being written
 }
 
@@ -85,12 +85,11 @@ func (h *handler) serveAgents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = connection.SetReadDeadline(time.Time{}) // It would end the answer.
-	leave, err := h.calls.take()
-	if err != nil {
-		serveError(w, err)
+	defer h.calls.Add(-1)
+	if h.calls.Add(1) > maxWaiting {
+		serveError(w, errBusy)
 		return
 	}
-	defer leave()
 	r.Body = io.NopCloser(bytes.NewReader(call))
 	h.agents.ServeHTTP(w, r)
 }
