@@ -53,7 +53,9 @@ func TestABadParameterIsNamed(t *testing.T) {
 		"until=1":                      `until is \"1\"`,
 		"before=10000-01-01T00:00:00Z": `before is \"10000`,
 		"from=2026-03-01T12:00&until=2026-03-01T11:00": "from is 2026-03-01T12:00:00Z: it must be before until",
-		"limit=0": "limit is", "limit=1001": "limit is",
+		"until=0000-01-01T00:00:00%2B23:59":            `until is \"0000-01-01T00:00:00+23:59\": it can be a time such as`,
+		"from=9999-12-31T23:59:59-23:59":               `from is \"9999-12-31T23:59:59-23:59\"`,
+		"limit=0":                                      "limit is", "limit=1001": "limit is",
 		"name=x":                             `\"name\" is not a parameter: use before, from,`,
 		"reason=" + strings.Repeat("x", 513): "reason is longer than 512 bytes",
 	} {
@@ -69,4 +71,20 @@ func TestABadParameterIsNamed(t *testing.T) {
 	status, body := fetch(t, b, "/api/workloads/wnobody")
 	assert.Equal(t, http.StatusNotFound, status)
 	assert.Contains(t, body, "no workload with the name \\\"wnobody\\\", nor an object of one, has an event in the last hour: api/workloads lists those that have")
+}
+
+// TestAWorkloadWithoutWhatIsChosen is known: the answer has none of it. Another one is not.
+func TestAWorkloadWithoutWhatIsChosen(t *testing.T) {
+	b := boardOf(imageChange)
+	status, body := fetch(t, b, "/api/workloads/deployment%2Fcheckout")
+	assert.Equal(t, http.StatusNotFound, status, body)
+	for _, query := range []string{"reason=NoEventHasIt", "until=2020-01-01T00:00:00Z", "type=Odd"} {
+		status, body := fetch(t, b, "/api/workloads/checkout?"+query)
+		assert.Equal(t, http.StatusOK, status, query)
+		assert.Contains(t, body, `"name": "checkout"`)
+		assert.Contains(t, body, `"events": []`)
+	}
+	status, body = fetch(t, b, "/api/workloads/nobody?reason=Failed")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Contains(t, body, "api/workloads lists those that have")
 }

@@ -137,7 +137,8 @@ func TestExtremeTimesAndCounts(t *testing.T) {
 		b.add(logs)
 	}
 	html := render(t, b, "")
-	assert.Contains(t, html, "odd")
+	assert.Contains(t, html, "5 of 5 pods", "a time that is too late counts as the last one")
+	assert.NotContains(t, html, `datetime=""`)
 	assert.NotRegexp(t, `[ "]-\d|NaN|Inf`, strings.Join(regexp.MustCompile(`(height|width|x|y)="[^"]*"`).FindAllString(html, -1), " "))
 	for name := range endpoints {
 		if name != "workload" {

@@ -152,7 +152,7 @@ func factOf(resource pcommon.Map, record plog.LogRecord, now time.Time) *Fact {
 		Namespace: text(resource, "k8s.namespace.name"), Top: f.Chain[0],
 	}
 	if since, err := time.Parse(time.RFC3339Nano, text(event, "k8s.event.start_time")); err == nil && f.Count > 1 && since.Before(at) {
-		f.First = since.UTC()
+		f.First = rollout.Bounded(since.UTC())
 	}
 	return f
 }
