@@ -131,8 +131,9 @@ func TestWhatAgentsSendForNothing(t *testing.T) {
 		assert.False(t, failed, got)
 		assert.Equal(t, five, got)
 	}
-	_, failed := call(t, agent, "problems", map[string]any{"namespace": "0"})
-	assert.False(t, failed, "a namespace can have this name")
+	text, failed := call(t, agent, "problems", map[string]any{"namespace": "0"})
+	assert.False(t, failed, text)
+	assert.Contains(t, text, `"problems":[]`, "a namespace can have this name")
 }
 
 // TestAnErrorForAnAgentSaysWhatIsAllowed: it is a result, so that the agent can try again.

@@ -92,6 +92,15 @@ func TestTheTimelineShowsPodsThatFailedFirst(t *testing.T) {
 	for i := range podsShown + 7 {
 		many.Spans = append(many.Spans, &span{Name: fmt.Sprint("pod ", i), Error: map[bool]string{true: "Failed"}[i == podsShown+3]})
 	}
+	many.Warnings = make([]spanWarning, marksShown+7)
+	for i := range many.Warnings {
+		many.Warnings[i].Time = story.Epoch.Add(time.Duration(i) * time.Second)
+	}
+	many.draw()
+	assert.Len(t, many.Marks, marksShown)
+	assert.Equal(t, marksShown+7, many.Warned)
+	assert.InDelta(t, 0, many.Spans[0].X, 0)
+	assert.InDelta(t, minWidth, many.Width, 0, "its warnings come later")
 	many.cut(podsShown)
 	assert.Equal(t, 7, many.Hidden())
 	assert.Equal(t, fmt.Sprint("pod ", podsShown+3), many.Spans[0].Name, "pods that failed first")

@@ -242,48 +242,47 @@ func TestCallsThatComeSlowlyKeepNobodyAway(t *testing.T) {
 	assert.Contains(t, body, "what_changed")
 }
 
-// TestACallIsReadForALimitedTime, and bounded. An answer has the time that it takes.
+// TestACallIsReadForALimitedTime: the answer may take longer.
 func TestACallIsReadForALimitedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := net.Pipe()
 		pipe := onePipe{server, make(chan struct{})}
-		b := newBoard(time.Now)
+		h := &handler{board: newBoard(time.Now), agents: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			time.Sleep(2 * readTimeout)
+			assert.NoError(t, r.Context().Err())
+		})}
 		var serving sync.WaitGroup
-		serving.Go(func() {
-			_ = (&http.Server{Handler: newHandler(b, &Config{MCP: true}), ReadHeaderTimeout: time.Hour}).Serve(&pipe)
-		})
-		start := time.Now()
-		const head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n"
-		send := func(text string) *http.Response {
-			_, err := client.Write([]byte(text))
+		serving.Go(func() { _ = (&http.Server{Handler: h, ReadHeaderTimeout: time.Hour}).Serve(&pipe) })
+		send := func(length int, call string) (*http.Response, time.Duration) {
+			start := time.Now()
+			_, err := fmt.Fprintf(client, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", length, call)
 			require.NoError(t, err)
 			response, err := http.ReadResponse(bufio.NewReader(client), nil)
 			require.NoError(t, err)
-			return response
+			return response, time.Since(start)
 		}
-		list := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"problems"}}`
-		b.turn <- struct{}{} // Another viewer computes.
-		serving.Go(func() {
-			time.Sleep(2 * readTimeout)
-			<-b.turn
-		})
-		response := send(fmt.Sprintf(head, len(list)) + list)
+		response, took := send(2, "{}")
+		assert.Equal(t, http.StatusOK, response.StatusCode)
+		assert.Equal(t, 2*readTimeout, took)
+		assert.Zero(t, h.calls.Load())
+		response, took = send(1000, "{")
+		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+		assert.Equal(t, readTimeout, took)
 		body, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
-		assert.Contains(t, string(body), "problems", "an answer that takes longer")
-		assert.Equal(t, 2*readTimeout, time.Since(start))
-
-		start = time.Now()
-		response = send(fmt.Sprintf(head, 1000) + "{")
-		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
-		body, err = io.ReadAll(response.Body)
-		require.NoError(t, err)
-		assert.Contains(t, string(body), "cannot read the call: ")
-		assert.Equal(t, readTimeout, time.Since(start))
+		assert.Contains(t, string(body), "send at most 65536 bytes, within 10s")
 		_ = client.Close()
 		close(pipe.closed)
 		serving.Wait()
 	})
+}
+
+func TestOneCallTooManyIsRefused(t *testing.T) {
+	h := &handler{board: boardOf(""), agents: http.NotFoundHandler()}
+	h.calls.Store(maxWaiting)
+	status, body := serveAt(t, h, "/mcp")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Contains(t, body, "too many requests")
 }
 
 // onePipe is a listener for one connection.
