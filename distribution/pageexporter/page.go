@@ -103,7 +103,7 @@ func (v *view) render(name string) ([]byte, error) {
 	for less := shown(0); ; less += 2 {
 		var html bytes.Buffer
 		err := templates.ExecuteTemplate(&html, name, v.page(less))
-		if err != nil || html.Len() <= maxAnswer {
+		if err != nil || html.Len() <= maxAnswer || less.of(maxLimit) == 1 {
 			return html.Bytes(), err
 		}
 	}

@@ -77,14 +77,12 @@ const readTimeout = 10 * time.Second
 // serveAgents answers a call of an agent. The call takes a seat after it is read: calls that come a byte at a time keep
 // nobody away.
 func (h *handler) serveAgents(w http.ResponseWriter, r *http.Request) {
-	connection := http.NewResponseController(w)
-	_ = connection.SetReadDeadline(time.Now().Add(readTimeout))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
 	call, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
 	if err != nil {
 		serveError(w, requestError{fmt.Errorf("cannot read the call: %w: send at most %d bytes, within %s", err, maxCall, readTimeout), http.StatusBadRequest})
 		return
 	}
-	_ = connection.SetReadDeadline(time.Time{}) // It would end the answer.
 	defer h.calls.Add(-1)
 	if h.calls.Add(1) > maxWaiting {
 		serveError(w, errBusy)
