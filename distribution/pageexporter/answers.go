@@ -67,7 +67,7 @@ func each[T, R any](all []T, f func(T) R) []R {
 
 func eventOf(f *incident.Fact) event {
 	return event{
-		Record: f.Record, Key: f.Key, Object: f.Object().String(), Container: f.Container, Node: f.Node, Type: f.Type,
+		Record: f.ID, Key: f.Key, Object: f.Object().String(), Container: f.Container, Node: f.Node, Type: f.Type,
 		Reason: f.Reason, Message: f.Message, Reporter: f.Reporter, Count: f.Count, First: f.First, Last: f.Last,
 		Warning: f.IsWarning(),
 	}
@@ -84,7 +84,7 @@ func (v *view) events(q incident.Query, limit int) []event {
 		all = append(all, s.Facts...)
 	}
 	slices.SortFunc(all, func(a, b *incident.Fact) int {
-		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Event, b.Event))
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Event, b.Event))
 	})
 	return each(all[:min(limit, len(all))], eventOf)
 }

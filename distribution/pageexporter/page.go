@@ -107,7 +107,7 @@ func (v *view) page(f filter) *page {
 	chains := map[string][]incident.Object{}
 	for _, s := range summaries {
 		for _, fact := range s.Facts {
-			chains[fact.Record] = fact.Chain
+			chains[fact.ID] = fact.Chain
 		}
 	}
 	troubled := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // row is a cause that an Event can show. A new cause is a row here and a test in stories_test.go.
@@ -125,7 +125,7 @@ func rowOf(f *Fact) *row {
 
 // tell returns the text about an Event.
 func (r *row) tell(f *Fact) string {
-	pairs := []string{"%o", f.Object().Kind + " " + f.Object().Name, "%m", rollout.Cut(f.Message, maxText), "%r", cmp.Or(f.Related, "another pod")}
+	pairs := []string{"%o", f.Object().Kind + " " + f.Object().Name, "%m", record.Cut(f.Message, maxText), "%r", cmp.Or(f.Related, "another pod")}
 	if r.says != nil {
 		for i, group := range r.says.FindStringSubmatch(f.Message) {
 			pairs = append(pairs, "%"+strconv.Itoa(i), group)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -98,7 +99,7 @@ func (v *view) withPreemptor(r *row, f *Fact) *Fact {
 // stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no state is one.
 func (w *known) stateOf(r *row, f *Fact) (all []Change) {
 	c := Change{
-		Kind: r.change, Text: r.tell(f), Key: f.Key, Object: f.Object().String(), Records: []string{f.Record}, pod: f.Pod, row: r, node: f.Node,
+		Kind: r.change, Text: r.tell(f), Key: f.Key, Object: f.Object().String(), Records: []string{f.ID}, pod: f.Pod, row: r, node: f.Node,
 	}
 	if f.Object().GroupKind() == "node" {
 		c.node = f.Object().Name
@@ -131,7 +132,7 @@ func (w *known) deletions() (all []Change) {
 				killed = nil
 				break
 			}
-			if f.Kind == rollout.KindStopping {
+			if f.Kind == record.KindStopping {
 				killed = f
 			}
 		}
@@ -140,7 +141,7 @@ func (w *known) deletions() (all []Change) {
 		}
 		all = append(all, Change{
 			Kind: kindDeletion, Text: "the pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, Object: "pod/" + pod.Name,
-			Records: []string{killed.Record}, revision: pod.Revision, pod: uid, node: pod.Node,
+			Records: []string{killed.ID}, revision: pod.Revision, pod: uid, node: pod.Node,
 		})
 	}
 	return all
@@ -158,7 +159,7 @@ func (w *known) rollouts() (all []Change) {
 		if r.Record != "" {
 			c.Records = []string{r.Record}
 		} else if f := w.firstOf(r.Revision, c.At); f != nil {
-			c.Records = []string{f.Record}
+			c.Records = []string{f.ID}
 		}
 		all = append(all, c)
 	}
@@ -176,7 +177,7 @@ func (w *known) firstOf(revision string, at time.Time) (first *Fact) {
 }
 
 func compareFirst(a, b *Fact) int {
-	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Record, b.Record))
+	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.ID, b.ID))
 }
 
 // tellRollout describes what a rollout changed.
@@ -243,7 +244,7 @@ func nameOf(revision string) string {
 
 // scaled is a scaling with its record.
 type scaled struct {
-	rollout.Scaling
+	record.Scaling
 	fact *Fact
 	at   time.Time
 }
@@ -257,7 +258,7 @@ func (v *view) scalings(w *known) (all []Change) {
 		}
 		c := Change{
 			Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key,
-			Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.Record}, revision: s.Revision,
+			Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.ID}, revision: s.Revision,
 		}
 		switch {
 		case w.isTakenBack(s):
@@ -322,10 +323,10 @@ func (v *view) scaledBy(c Change) Change {
 	if found == nil || several && found.Object().Name != c.Key.Top.Name {
 		return c
 	}
-	c.Kind, c.Object, c.Records = kindAutoscaler, found.Object().String(), append([]string{found.Record}, c.Records...)
+	c.Kind, c.Object, c.Records = kindAutoscaler, found.Object().String(), append([]string{found.ID}, c.Records...)
 	c.Text += " by the HorizontalPodAutoscaler " + found.Object().Name
 	if why != "" {
-		c.Text += ": " + rollout.Cut(why, 100)
+		c.Text += ": " + record.Cut(why, 100)
 	}
 	return c
 }

@@ -84,7 +84,7 @@ func ownCauses(p *Problem) []Cause {
 				break
 			}
 			if slices.Contains(own[i].can, p.Class) && own[i].says.MatchString(f.Message) {
-				c := Change{Kind: own[i].change, Text: own[i].tell(f), At: p.Onset, Key: p.Key, Object: f.Object().String(), Records: []string{f.Record}}
+				c := Change{Kind: own[i].change, Text: own[i].tell(f), At: p.Onset, Key: p.Key, Object: f.Object().String(), Records: []string{f.ID}}
 				return []Cause{{Change: c, Where: "message"}}
 			}
 		}

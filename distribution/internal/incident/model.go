@@ -6,12 +6,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -24,6 +23,7 @@ const (
 	maxBytes        = 32 << 20
 	maxRolloutBytes = 16 << 20
 	maxFacts        = 2_000 // of a workload
+	maxRollouts     = 32    // objects with the name of a workload
 )
 
 // Model holds what is known of the last hour.
@@ -79,10 +79,10 @@ func (m *Model) Dropped(namespace string) (all Dropped) {
 // Add adds records. Those that it has already, and those that are older than the Horizon, change nothing.
 func (m *Model) Add(logs plog.Logs, now time.Time) {
 	m.forget(now)
-	read, _ := rollout.Read(logs)
-	m.follow(read, now)
-	for _, f := range factsIn(logs, now) {
-		if !f.Last.Before(now.Add(-Horizon)) {
+	records := record.Read(logs)
+	m.follow(records, now)
+	for _, r := range records {
+		if f := factOf(r, now); !f.Last.Before(now.Add(-Horizon)) {
 			m.add(f)
 		}
 	}
@@ -90,7 +90,8 @@ func (m *Model) Add(logs plog.Logs, now time.Time) {
 }
 
 // follow adds what the records say about rollouts.
-func (m *Model) follow(read *rollout.Model, now time.Time) {
+func (m *Model) follow(records []*record.Record, now time.Time) {
+	read, _ := rollout.Read(records, &m.rollouts)
 	m.rollouts.Join(read)
 	for key, w := range read.Workloads {
 		for name := range w.Revisions {
@@ -110,33 +111,20 @@ func (m *Model) add(f *Fact) {
 	}
 	m.since = earlier(m.since, f.Last)
 	w.last = later(w.last, f.Last)
-	if f.Workload != "" && len(w.rollouts) < maxMoments {
-		w.rollouts[f.Workload] = true
+	if key := rollout.KeyOf(f.Subject).Workload; key != "" && len(w.rollouts) < maxRollouts {
+		w.rollouts[key] = true
 	}
-	id := f.identity()
-	if known := w.facts[id]; known != nil {
+	if known := w.facts[f.Event]; known != nil {
 		m.account(w, -known.size())
 		known.join(f)
 		f = known
 	} else {
-		w.facts[id] = f
+		w.facts[f.Event] = f
 	}
 	m.account(w, f.size())
 	if len(w.facts) > maxFacts {
 		m.thin(w, maxFacts/10)
 	}
-}
-
-// identity is the same for all records of an Event. Each record of a combined Event that is no warning is
-// about something else, such as another pod.
-func (f *Fact) identity() string {
-	if f.Event == "" {
-		return strings.Join([]string{f.Object().String(), f.Reason, f.Message}, "\n")
-	}
-	if rollout.IsCombined(f.Message) && !f.IsWarning() {
-		return f.Event + "-" + strconv.FormatInt(f.Count, 10)
-	}
-	return f.Event
 }
 
 func (w *workload) space() space { return space{w.key.Cluster, w.key.Namespace} }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -34,9 +35,9 @@ const reasonStarted = "Started"
 
 // classes are by the kind of an Event.
 var classes = map[string]string{
-	rollout.KindPullFailed: classImage, "Failed": classStart, "FailedCreatePodSandBox": classStart, "FailedPostStartHook": classStart,
+	record.KindPullFailed: classImage, "Failed": classStart, "FailedCreatePodSandBox": classStart, "FailedPostStartHook": classStart,
 	"FailedPodSandBoxStatus": classStart, "NetworkNotReady": classStart, "FailedMount": classMount, "FailedAttachVolume": classMount,
-	"FailedMapVolume": classMount, "FailedScheduling": classSchedule, "FailedCreate": classCreate, rollout.KindCrashed: classCrash,
+	"FailedMapVolume": classMount, "FailedScheduling": classSchedule, "FailedCreate": classCreate, record.KindCrashed: classCrash,
 	"Unhealthy": classProbe, "Evicted": classEviction, "BackoffLimitExceeded": classJob, "DeadlineExceeded": classJob, "FailedIndexes": classJob,
 	"PodFailurePolicy": classJob, "FailedGetResourceMetric": classScale, "FailedComputeMetricsReplicas": classScale,
 	"NodeNotReady": classNode, "FailedGetExternalMetric": classScale, "FailedGetPodsMetric": classScale, "FailedGetObjectMetric": classScale,
@@ -53,7 +54,7 @@ var broken = []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskP
 
 // classOf returns the class of the problem that an Event shows; empty: it shows none.
 func classOf(f *Fact) string {
-	isKill := f.Kind == rollout.KindRestarted && strings.Contains(f.Message, "probe")
+	isKill := f.Kind == record.KindRestarted && strings.Contains(f.Message, "probe")
 	isNode := f.Object().GroupKind() == "node"
 	switch {
 	case isKill:
@@ -258,7 +259,7 @@ func (m *Model) know(w *workload, now time.Time) *known {
 		k.index(f)
 	}
 	slices.SortFunc(k.scaled, func(a, b scaled) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.Record, b.fact.Record))
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
 	})
 	return k
 }
@@ -273,7 +274,7 @@ func (w *known) index(f *Fact) {
 	}
 	switch f.Reason {
 	case rollout.ReasonScaled:
-		if s, ok := rollout.ScalingOf(f.Message); ok {
+		if s, ok := record.ScalingOf(f.Message); ok {
 			for _, m := range f.Moments { // An Event that repeats is a scaling each time.
 				w.scaled = append(w.scaled, scaled{s, f, m.At})
 			}
@@ -281,7 +282,7 @@ func (w *known) index(f *Fact) {
 	case "SuccessfulRescale":
 		w.rescaled = append(w.rescaled, f)
 	case "SuccessfulDelete":
-		if _, name := rollout.NamedIn(f.Message); name != "" {
+		if _, name := record.NamedIn(f.Message); name != "" {
 			w.deleted[name] = true
 		}
 	}
@@ -436,12 +437,12 @@ func (p *Problem) tell() {
 			best = f
 		}
 	}
-	p.Reason, p.Message, p.Record = best.Reason, rollout.Cut(best.Message, maxText), best.Record
+	p.Reason, p.Message, p.Record = best.Reason, record.Cut(best.Message, maxText), best.ID
 	if best.Reason == reasonStarted {
 		p.Message = fmt.Sprintf("The container %s started again, and nobody had killed it: it ended by itself", p.Container)
 	}
 	for _, f := range p.facts[max(0, len(p.facts)-maxRecords):] {
-		p.Records = append(p.Records, f.Record)
+		p.Records = append(p.Records, f.ID)
 	}
 }
 
@@ -450,7 +451,7 @@ func meaning(f *Fact) int {
 	switch {
 	case !f.IsWarning():
 		return 0
-	case !rollout.HasCause(f.Message):
+	case !record.HasCause(f.Message):
 		return 1
 	}
 	return 2

@@ -117,7 +117,7 @@ func (m *Model) Workloads(q Query, now time.Time) []Summary {
 }
 
 func newestFirst(a, b *Fact) int {
-	return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Record, b.Record))
+	return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID))
 }
 
 // ordered returns values with warnings first, and the most frequent first.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -37,7 +38,7 @@ func (w *known) spells() (all []*spell) {
 		if occurrences = w.withoutProbesOfStarts(t.class, occurrences); len(occurrences) == 0 {
 			continue
 		}
-		slices.SortFunc(occurrences, func(a, b occurrence) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Record, b.Record)) })
+		slices.SortFunc(occurrences, func(a, b occurrence) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.ID, b.ID)) })
 		for _, part := range w.parts(t.class, occurrences) {
 			s := &spell{class: t.class, reason: t.reason, container: t.container, fact: part[0].Fact, occurrences: part}
 			if s.over, s.because = w.overOf(s); !s.wasHarmless() {
@@ -85,10 +86,10 @@ func (w *known) withoutProbesOfStarts(class string, occurrences []occurrence) []
 	if class != classProbe {
 		return occurrences
 	}
-	isKill := func(o occurrence) bool { return o.Kind == rollout.KindRestarted }
+	isKill := func(o occurrence) bool { return o.Kind == record.KindRestarted }
 	rank := func(o occurrence) int { return map[bool]int{true: 1}[isKill(o)] }
 	slices.SortFunc(occurrences, func(a, b occurrence) int { // A kill comes after the failure that it is for.
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Record, b.Record))
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
 	})
 	goesOn := map[time.Time]bool{} // by the start
 	for i, o := range occurrences {
@@ -125,7 +126,7 @@ func (w *known) startedBefore(o occurrence) (started time.Time) {
 func (w *known) restarts() (all []occurrence) {
 	starts := map[[2]string][]*Fact{} // by pod and container
 	for _, f := range w.facts {
-		if f.Reason == reasonStarted && f.Pod != "" && !f.Init {
+		if f.Reason == reasonStarted && f.Pod != "" && !f.IsInit {
 			id := [2]string{f.Pod, f.Container}
 			starts[id] = append(starts[id], f)
 		}
@@ -216,7 +217,7 @@ const leastFailures = 3
 func (s *spell) wasHarmless() bool {
 	count := int64(0)
 	for _, o := range s.occurrences {
-		if count += o.n; o.Kind == rollout.KindRestarted {
+		if count += o.n; o.Kind == record.KindRestarted {
 			return false
 		}
 	}
@@ -230,7 +231,7 @@ func (w *known) quietOf(s *spell) time.Duration {
 	if s.class == classNode && !hasEnd(s.fact.Reason) {
 		most = usualQuiet
 	}
-	isKill := func(o occurrence) bool { return o.Kind == rollout.KindRestarted } // Its container has to fail again.
+	isKill := func(o occurrence) bool { return o.Kind == record.KindRestarted } // Its container has to fail again.
 	if s.class != classProbe || w.events[s.fact.Pod] > rollout.ManyEvents || slices.ContainsFunc(s.occurrences, isKill) {
 		return most
 	}

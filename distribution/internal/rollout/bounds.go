@@ -133,17 +133,6 @@ func (m *Model) compareUse(a, b Key) int {
 	return cmp.Or(cmp.Compare(rankA, rankB), cmp.Compare(newsA, newsB), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Revision, b.Revision))
 }
 
-// Lasts reports whether objects of a kind, such as deployment.apps, live on while what they run
-// changes. Objects of other kinds, such as Jobs, can be made for a single run.
-func Lasts(kind string) bool {
-	switch kind {
-	case "deployment.apps", "replicaset.apps", "statefulset.apps", "daemonset.apps", "replicationcontroller",
-		"cronjob.batch", "node", "rollout.argoproj.io":
-		return true
-	}
-	return false
-}
-
 // Forget removes a revision, and its workload if it was the last one.
 func (m *Model) Forget(key Key) {
 	w, r := m.Revision(key)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -28,7 +29,7 @@ func TestRolloutsOfRealIncidents(t *testing.T) {
 		require.NoError(t, err)
 		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(content)
 		require.NoError(t, err)
-		read, _ := rollout.Read(logs)
+		read, _ := rollout.Read(record.Read(logs), &rollout.Model{})
 		m := &rollout.Model{}
 		m.Join(read)
 		lines = append(lines, summariesOf(strings.TrimSuffix(filepath.Base(file), ".json"), m)...)

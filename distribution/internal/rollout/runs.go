@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // run is one rollout of a revision, with what belongs to it.
@@ -148,7 +150,7 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 	if !isStopping(pod) {
 		return at
 	}
-	return earliest(at, inOrder(pod.Events).with(KindStopping).first())
+	return earliest(at, inOrder(pod.Events).with(record.KindStopping).first())
 }
 
 // replicasAt returns how many pods a revision had at a time, by its scalings.

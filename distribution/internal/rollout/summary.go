@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Reasons of a rollout.
@@ -147,7 +149,7 @@ func (r *Revision) images() map[string]string {
 	all, times := map[string]string{}, map[string]int64{}
 	for _, p := range r.Pods {
 		for _, e := range p.Events {
-			name, _ := pullOf(e.Message)
+			name, _ := record.PullOf(e.Message)
 			if name == "" || e.Container == "" || e.Last < times[e.Container] {
 				continue
 			}
