@@ -73,14 +73,14 @@ func eventOf(f *incident.Fact) event {
 	}
 }
 
-func (v *view) problems(q incident.Query) []incident.Problem { return v.model.Problems(q, v.now) }
+func (v *view) problems(q incident.Query) []incident.Problem { return v.model.At(v.now, q).Problems() }
 
-func (v *view) changes(q incident.Query) []incident.Change { return v.model.Changes(q, v.now) }
+func (v *view) changes(q incident.Query) []incident.Change { return v.model.At(v.now, q).Changes() }
 
 // events returns the newest events.
 func (v *view) events(q incident.Query, limit int) []event {
 	var all []*incident.Fact
-	for _, s := range v.model.Workloads(q, v.now) {
+	for _, s := range v.model.At(v.now, q).Workloads() {
 		all = append(all, s.Facts...)
 	}
 	slices.SortFunc(all, func(a, b *incident.Fact) int {

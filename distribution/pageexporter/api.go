@@ -49,13 +49,13 @@ var answers = map[string]func(*view, filter) (any, error){
 		return changesAnswer{v.head(f.at(v.now)), newest(v.changes(f.at(v.now)), f.Limit)}, nil
 	},
 	"workloads": func(v *view, f filter) (any, error) {
-		return workloadsAnswer{v.head(f.at(v.now)), newest(v.model.Workloads(f.at(v.now), v.now), f.Limit)}, nil
+		return workloadsAnswer{v.head(f.at(v.now)), newest(v.model.At(v.now, f.at(v.now)).Workloads(), f.Limit)}, nil
 	},
 	"events": func(v *view, f filter) (any, error) {
 		return eventsAnswer{v.head(f.at(v.now)), v.events(f.at(v.now), f.Limit)}, nil
 	},
 	"workload": func(v *view, f filter) (any, error) {
-		found := v.model.Workloads(f.at(v.now), v.now)
+		found := v.model.At(v.now, f.at(v.now)).Workloads()
 		if len(found) != 1 {
 			return nil, errNoWorkload
 		}
@@ -73,7 +73,7 @@ var (
 func (v *view) workload(f filter, s incident.Summary) workloadAnswer {
 	q := f.at(v.now)
 	return workloadAnswer{
-		v.head(q), s, newest(v.problems(q), f.Limit), newest(v.changes(q), f.Limit), v.rollouts(f.Workload), v.events(q, f.Limit),
+		v.head(q), s, newest(v.problems(q), f.Limit), newest(v.changes(q), f.Limit), v.rollouts(q), v.events(q, f.Limit),
 	}
 }
 

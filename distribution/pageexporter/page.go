@@ -101,9 +101,10 @@ func (v *view) render(name string, f filter) ([]byte, error) {
 
 func (v *view) page(f filter) *page {
 	q := f.at(v.now)
-	p := &page{head: v.head(q), Filter: f, Selects: selections(v.model.Values(q, v.now), f), Chart: chartOf(v.model.Counts(q, v.now, bars))}
+	at := v.model.At(v.now, q)
+	p := &page{head: v.head(q), Filter: f, Selects: selections(at.Values(), f), Chart: chartOf(at.Counts(bars))}
 	p.Partial = p.RecordsSince.After(p.From)
-	summaries := v.model.Workloads(q, v.now)
+	summaries := at.Workloads()
 	chains := map[string][]incident.Object{}
 	for _, s := range summaries {
 		for _, fact := range s.Facts {
@@ -148,7 +149,7 @@ func (v *view) workloadPage(f filter, found []incident.Summary) *workloadPage {
 	events := each(found[0].Facts[:min(maxLimit, len(found[0].Facts))], eventOf)
 	return &workloadPage{
 		Key: found[0].Key, Filter: f, Changes: newest(v.changes(q), changesShown),
-		Rollouts: barsOf(v.rollouts(f.Workload)), Events: events,
+		Rollouts: barsOf(v.rollouts(q)), Events: events,
 	}
 }
 

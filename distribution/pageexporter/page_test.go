@@ -173,7 +173,7 @@ func FuzzWhatEventsSayStaysText(f *testing.F) {
 			all := ""
 			for _, chosen := range []filter{everything(t), {Limit: 1, Minutes: 60}} {
 				if chosen.Limit == 1 {
-					chosen.Workload = v.model.Workloads(chosen.at(v.now), v.now)[0].Key.ID()
+					chosen.Workload = v.model.At(v.now, chosen.at(v.now)).Workloads()[0].Key.ID()
 				}
 				html, err := v.render("page", chosen)
 				require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -44,8 +45,8 @@ type spanWarning struct {
 }
 
 // rollouts returns the traces of a workload's rollouts as trees, the newest first.
-func (v *view) rollouts(workload string) []*span {
-	all := v.model.Spans(workload, v.now)
+func (v *view) rollouts(q incident.Query) []*span {
+	all := v.model.At(v.now, q).Spans()
 	slices.SortFunc(all, func(a, b rollout.Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
 	})

@@ -17,14 +17,13 @@ import (
 )
 
 // Changes returns what changed in the time and namespace of the Query, the newest first.
-func (m *Model) Changes(q Query, now time.Time) (all []Change) {
-	from, until := q.Window(now)
-	for _, w := range m.look(until).workloads {
-		if !q.admitsKey(w.key, w.key.ID) {
+func (v *At) Changes() (all []Change) {
+	for _, w := range v.workloads {
+		if !v.query.admitsKey(w.key, w.key.ID) {
 			continue
 		}
 		for _, c := range w.changes {
-			if !c.At.Before(from) {
+			if !c.At.Before(v.from) {
 				all = append(all, c)
 			}
 		}
@@ -57,14 +56,11 @@ const (
 	kindDeletion   = "deletion"
 )
 
-// changesOf returns the changes of a workload until the time of the view, the oldest first.
-func (v *view) changesOf(w *known) (all []Change) {
-	all = append(w.rollouts(), v.scalings(w)...)
+// changesOf returns the changes of a workload, the oldest first.
+func (v *cut) changesOf(w *known) (all []Change) {
+	all = append(w.rolloutChanges(), v.scalings(w)...)
 	all = append(all, w.deletions()...)
 	for _, f := range w.facts {
-		if f.Last.After(v.now) && f.First.After(v.now) {
-			continue
-		}
 		if r := rowOf(f); r != nil {
 			all = append(all, w.stateOf(r, v.withPreemptor(r, f))...)
 		}
@@ -77,7 +73,7 @@ func (v *view) changesOf(w *known) (all []Change) {
 var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
 
 // withPreemptor returns the Event with the name of the pod that preempts, if other records have its UID.
-func (v *view) withPreemptor(r *row, f *Fact) *Fact {
+func (v *cut) withPreemptor(r *row, f *Fact) *Fact {
 	match := preemptor.FindStringSubmatch(f.Message)
 	if r.change != kindPreemption || match == nil {
 		return f
@@ -105,12 +101,12 @@ func (w *known) stateOf(r *row, f *Fact) (all []Change) {
 		c.node = f.Object().Name
 	}
 	for _, m := range f.Moments {
-		if m.At.After(w.now) || len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
+		if len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
 			continue
 		}
 		c.At, c.Until = m.At, time.Time{}
 		for _, end := range w.progress[f.subject()] {
-			if r.end != "" && end.Reason == r.end && !end.Last.Before(m.At) && !end.Last.After(w.now) {
+			if r.end != "" && end.Reason == r.end && !end.Last.Before(m.At) {
 				c.Until = end.Last
 			}
 		}
@@ -147,8 +143,8 @@ func (w *known) deletions() (all []Change) {
 	return all
 }
 
-// rollouts returns the rollouts that began, with what they changed.
-func (w *known) rollouts() (all []Change) {
+// rolloutChanges returns the rollouts that began, with what they changed.
+func (w *known) rolloutChanges() (all []Change) {
 	for i, r := range w.rolled {
 		c := Change{
 			Kind: kindRollout, Text: w.tellRollout(i), At: timeAt(r.Start), Key: w.key, Object: r.Revision, revision: r.Revision,
@@ -251,9 +247,9 @@ type scaled struct {
 
 // scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts that were taken back
 // while the former revision still had pods: nothing scales that up from zero.
-func (v *view) scalings(w *known) (all []Change) {
+func (v *cut) scalings(w *known) (all []Change) {
 	for _, s := range w.scaled {
-		if s.From < 0 || s.at.After(v.now) {
+		if s.From < 0 {
 			continue
 		}
 		c := Change{
@@ -305,7 +301,7 @@ var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)
 
 // scaledBy adds the HorizontalPodAutoscaler that set the size, if it is the only one that did, or has the name of the
 // workload: its Event does not name what it scales.
-func (v *view) scaledBy(c Change) Change {
+func (v *cut) scaledBy(c Change) Change {
 	var found *Fact
 	why, several := "", false
 	for _, w := range v.in[space{c.Key.Cluster, c.Key.Namespace}] {

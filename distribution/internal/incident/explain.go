@@ -30,7 +30,7 @@ const (
 )
 
 // explain adds to a problem what it has in common with others, and its causes.
-func (v *view) explain(p *Problem) {
+func (v *cut) explain(p *Problem) {
 	others := v.begunWith(p)
 	if n := len(others); n > 0 {
 		number := rollout.Plural(n, "other workload")
@@ -62,7 +62,7 @@ func (v *view) explain(p *Problem) {
 const maxBegun = 50
 
 // begunWith returns the workloads of which a problem began at the same time.
-func (v *view) begunWith(p *Problem) (others []Key) {
+func (v *cut) begunWith(p *Problem) (others []Key) {
 	first, _ := slices.BinarySearchFunc(v.onsets, p.Onset.Add(-sameTime), func(o onset, at time.Time) int { return o.at.Compare(at) })
 	for _, o := range v.onsets[first:] {
 		if o.at.Sub(p.Onset) > sameTime || len(others) == maxBegun {
@@ -93,7 +93,7 @@ func ownCauses(p *Problem) []Cause {
 }
 
 // causeOf returns the change as a cause, if it came before, can have this effect, and touches the problem.
-func (v *view) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok bool) {
+func (v *cut) causeOf(c *Change, p *Problem, others []Key) (cause Cause, ok bool) {
 	before := p.Onset.Sub(c.At)
 	if c.Key.Cluster != p.Key.Cluster {
 		return cause, false
@@ -131,7 +131,7 @@ func first(all []string) string {
 
 // canOwn reports whether a rollout, a scaling or the creation of a pod can have caused a problem of its workload. If
 // several workloads began to fail at once, a rollout whose pods ran is not the cause.
-func (v *view) canOwn(c *Change, p *Problem, others int) bool {
+func (v *cut) canOwn(c *Change, p *Problem, others int) bool {
 	w, began := v.workloads[p.Key], p.Onset
 	pod := w.pods[p.spells[0].fact.Pod] // the one that had the problem first
 	if pod != nil && pod.Began != 0 {
@@ -173,7 +173,7 @@ func (w *known) wasThereBefore(p *Problem, c *Change) bool {
 
 // canNode reports whether the change of a node can have caused the problem of pods on it, or of pods that took the
 // place of those that left it.
-func (v *view) canNode(c *Change, p *Problem) bool {
+func (v *cut) canNode(c *Change, p *Problem) bool {
 	at := earlier(p.Onset, c.At)
 	if c.row == nil || !c.Until.IsZero() && p.Onset.Sub(c.Until) > afterState || c.row.end == "" && p.Onset.Sub(c.At) > c.row.before {
 		return false
@@ -196,12 +196,12 @@ func (v *view) canNode(c *Change, p *Problem) bool {
 }
 
 // node returns the known state of a node, or nil.
-func (v *view) node(cluster, name string) *known {
+func (v *cut) node(cluster, name string) *known {
 	return v.workloads[Key{cluster, "", Object{Kind: "node", Name: name}}]
 }
 
 // hadChange reports whether another node had the same change before the problem began.
-func (v *view) hadChange(node string, c *Change, p *Problem) bool {
+func (v *cut) hadChange(node string, c *Change, p *Problem) bool {
 	n := v.node(c.Key.Cluster, node)
 	return n != nil && slices.ContainsFunc(n.changes, func(o Change) bool { return o.row == c.row && !o.At.After(p.Onset.Add(resolution)) })
 }
@@ -234,7 +234,7 @@ func (w *known) beganAfter(p *Problem, at time.Time) bool {
 }
 
 // tookPlace reports whether the pods of the problem began after a pod of the workload was evicted.
-func (v *view) tookPlace(c *Change, p *Problem) bool {
+func (v *cut) tookPlace(c *Change, p *Problem) bool {
 	if c.Kind != kindEviction && c.Kind != kindPreemption {
 		return true
 	}
@@ -244,7 +244,7 @@ func (v *view) tookPlace(c *Change, p *Problem) bool {
 func isGitOps(c *Change) bool { return c.Kind == kindGitOps }
 
 // canOther reports whether what changed elsewhere in the namespace can have caused the problem.
-func (v *view) canOther(c *Change, p *Problem) bool {
+func (v *cut) canOther(c *Change, p *Problem) bool {
 	before := p.Onset.Sub(c.At)
 	if c.Kind == kindRollout && before < afterScaling { // Its pods are replaced one after the other.
 		before = p.Onset.Sub(earlier(later(c.At, c.done), p.Onset))
@@ -300,7 +300,7 @@ func (c *Cause) weight(p *Problem) int {
 }
 
 // lastChange returns the newest change of the workload before the onset.
-func (v *view) lastChange(p *Problem) *Cause {
+func (v *cut) lastChange(p *Problem) *Cause {
 	w := v.workloads[p.Key]
 	for _, c := range slices.Backward(w.changes) {
 		isItself := slices.Contains(p.Records, first(c.Records))

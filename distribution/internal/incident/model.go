@@ -34,6 +34,8 @@ type Model struct {
 	workloads map[Key]*workload
 	spaces    map[space]*use
 	bytes     int
+	latest    time.Time // of all records
+	newest    *cut      // what the last question was about; nil: there are records since
 }
 
 // workload has the facts of a workload and of what it owns.
@@ -80,8 +82,10 @@ func (m *Model) Dropped(namespace string) (all Dropped) {
 func (m *Model) Add(logs plog.Logs, now time.Time) {
 	m.forget(now)
 	records := record.Read(logs)
+	m.newest = nil
 	m.follow(records, now)
 	for _, r := range records {
+		m.latest = later(m.latest, r.At)
 		if f := factOf(r, now); !f.Last.Before(now.Add(-Horizon)) {
 			m.add(f)
 		}
@@ -230,16 +234,6 @@ func (m *Model) forgetRollouts(before int64) {
 			m.rollouts.Forget(rollout.Key{Workload: key}) // It also counts the bytes.
 		}
 	}
-}
-
-// rolled returns the workload's rollouts in the model of rollouts, one for each object that had its name.
-func (m *Model) rolled(w *workload) (known []*rollout.Workload) {
-	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
-		if r := m.rollouts.Workloads[key]; r != nil {
-			known = append(known, r)
-		}
-	}
-	return known
 }
 
 func later(a, b time.Time) time.Time {

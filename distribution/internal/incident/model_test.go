@@ -33,7 +33,7 @@ func TestARepeatedRecordChangesNothing(t *testing.T) {
 	crashOf(s, began, "web")
 	s.counts = map[string]int64{} // The same records again, such as those of another leader.
 	crashOf(s, began.Add(time.Second), "web")
-	problems := s.model.Problems(incident.Query{}, began.Add(2*time.Second))
+	problems := s.model.At(began.Add(2*time.Second), incident.Query{}).Problems()
 	require.Len(t, problems, 1)
 	assert.EqualValues(t, 1, problems[0].Count)
 }
@@ -43,7 +43,7 @@ func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
 	crashOf(s, began, "web")
 	crashOf(s, began.Add(2*incident.Horizon), "api")
 	now := began.Add(2 * incident.Horizon)
-	all := s.model.Workloads(incident.Query{}, now)
+	all := s.model.At(now, incident.Query{}).Workloads()
 	require.Len(t, all, 1)
 	assert.Equal(t, "api", all[0].Key.Top.Name)
 	assert.Equal(t, now.Add(-incident.Horizon), s.model.Since(now))
@@ -60,7 +60,7 @@ func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 	s.model.Add(noisy, began.Add(time.Minute))
 	assert.Less(t, s.model.Size(), 33<<20)
 	now := began.Add(time.Minute)
-	require.Len(t, s.model.Problems(incident.Query{Namespace: "shop"}, now), 1)
+	require.Len(t, s.model.At(now, incident.Query{Namespace: "shop"}).Problems(), 1)
 	assert.Zero(t, s.model.Dropped("shop"))
 	assert.Positive(t, s.model.Dropped("noisy").Workloads)
 	assert.Equal(t, s.model.Dropped(""), s.model.Dropped("noisy"))
@@ -72,7 +72,7 @@ func TestAWorkloadKeepsItsWarnings(t *testing.T) {
 	for i := range 3000 {
 		s.record(fmt.Sprintf("1s Deployment/web Anything: %d", i))
 	}
-	assert.Len(t, s.model.Problems(incident.Query{}, began.Add(time.Minute)), 1)
+	assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), 1)
 	assert.Positive(t, s.model.Dropped("shop").Facts)
 }
 
@@ -135,14 +135,14 @@ func TestHostileRecords(t *testing.T) {
 		now := began.Add(incident.Horizon)
 		said := describe(model, incident.Query{}, now)
 		assert.Equal(t, said, describe(model, incident.Query{}, now), "an answer depends on chance")
-		for _, p := range model.Problems(incident.Query{}, now) {
+		for _, p := range model.At(now, incident.Query{}).Problems() {
 			assert.GreaterOrEqual(t, p.Count, int64(0))
 			assert.False(t, p.Last.Before(p.Onset))
 		}
-		for _, c := range model.Counts(incident.Query{}, now, 60) {
+		for _, c := range model.At(now, incident.Query{}).Counts(60) {
 			assert.GreaterOrEqual(t, c.Normal+c.Warnings, int64(0))
 		}
-		model.Changes(incident.Query{}, now)
-		model.Values(incident.Query{}, now)
+		model.At(now, incident.Query{}).Changes()
+		model.At(now, incident.Query{}).Values()
 	}
 }

@@ -5,7 +5,6 @@ package incident
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -116,20 +115,14 @@ func (s *spell) name() string {
 }
 
 // Problems returns the ongoing problems, and then those that are over, each the newest first.
-func (m *Model) Problems(q Query, now time.Time) []Problem {
-	_, until := q.Window(now)
-	v := m.look(until)
-	var all []Problem
+func (v *At) Problems() (all []Problem) {
 	for _, w := range v.workloads {
 		for i := range w.problems {
-			p := &w.problems[i]
-			v.onsets = append(v.onsets, onset{p.Onset, p.Key, p.Class})
-			if q.admitsProblem(p, now) {
-				all = append(all, *p)
+			if v.admits(&w.problems[i]) {
+				all = append(all, w.problems[i])
 			}
 		}
 	}
-	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
 	slices.SortFunc(all, compareProblems)
 	spread(all)
 	for i := range all {
@@ -183,85 +176,10 @@ func compareProblems(a, b Problem) int {
 	return cmp.Or(a.Key.compare(b.Key), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container))
 }
 
-// admitsProblem reports whether something of the problem is in what the Query chooses.
-func (q Query) admitsProblem(p *Problem, now time.Time) bool {
-	from, until := q.Window(now)
-	isIn := (p.Over.IsZero() || !later(p.Last, p.Over).Before(from)) && !p.Onset.After(until)
-	if !isIn || !q.admitsKey(p.Key, p.Key.ID) {
-		return false
-	}
-	return slices.ContainsFunc(p.facts, q.admits)
-}
-
-// view is a Model as of a time.
-type view struct {
-	model     *Model
-	now       time.Time
-	workloads map[Key]*known
-	// in has the workloads of a namespace, and those that matter everywhere: nodes, and tools that deploy.
-	in         map[space][]*known
-	everywhere []*known
-	onsets     []onset // of all problems, the oldest first
-}
-
-// known holds what is known of a workload at the time of a view.
-type known struct {
-	*workload
-	view     *view
-	now      time.Time
-	pods     map[string]*rollout.PodState
-	rolled   []rollout.Rollout
-	replicas map[string]int
-	progress map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
-	scaled   []scaled           // the oldest first
-	rescaled []*Fact            // what autoscalers set
-	deleted  map[string]bool    // the names of pods that their controller deleted
-	events   map[string]int64   // how many Events there are about a pod
-	problems []Problem
-	changes  []Change
-}
-
-func (m *Model) look(now time.Time) *view {
-	v := &view{model: m, now: now, workloads: map[Key]*known{}, in: map[space][]*known{}}
-	for key, w := range m.workloads {
-		k := m.know(w, now)
-		k.view, v.workloads[key] = v, k
-		if key.Namespace == "" || slices.Contains(gitops, key.Top.GroupKind()) {
-			v.everywhere = append(v.everywhere, k)
-		} else {
-			v.in[w.space()] = append(v.in[w.space()], k)
-		}
-	}
-	for _, w := range v.workloads {
-		w.problems = w.findProblems()
-		w.changes = v.changesOf(w)
-	}
-	return v
-}
-
-func (m *Model) know(w *workload, now time.Time) *known {
-	k := &known{workload: w, now: now, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, progress: map[string][]*Fact{}, deleted: map[string]bool{}, events: map[string]int64{}}
-	for _, r := range m.rolled(w) {
-		for _, pod := range r.PodStates(options(now)) {
-			k.pods[pod.UID] = &pod
-		}
-		for _, rolled := range r.Rollouts(options(now)) {
-			if rolled.Start <= now.UnixNano() {
-				k.rolled = append(k.rolled, rolled)
-			}
-		}
-		maps.Copy(k.replicas, r.Replicas())
-	}
-	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
-	// In a fixed order: what ends a problem is the first Event that shows it.
-	oldestFirst := func(a, b *Fact) int { return -newestFirst(a, b) }
-	for _, f := range slices.SortedFunc(maps.Values(w.facts), oldestFirst) {
-		k.index(f)
-	}
-	slices.SortFunc(k.scaled, func(a, b scaled) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
-	})
-	return k
+// admits reports whether something of the problem is in what the Query chooses.
+func (v *At) admits(p *Problem) bool {
+	isIn := p.Over.IsZero() || !later(p.Last, p.Over).Before(v.from)
+	return isIn && v.query.admitsKey(p.Key, p.Key.ID) && slices.ContainsFunc(p.facts, v.query.admits)
 }
 
 // index notes what answers ask for often.

@@ -52,17 +52,14 @@ func (w *known) spells() (all []*spell) {
 	return all
 }
 
-// shown returns the occurrences of a fact until the time of the view, without those of a pod that ends, if
-// they do not go on.
+// shown returns the occurrences of a fact, without those of a pod that ends, if they do not go on.
 func (w *known) shown(f *Fact) (all []occurrence) {
 	moments := f.Moments
 	if f.First.Before(moments[0].At) && f.Count > 1 {
 		moments = append([]Moment{{f.First, 1}}, moments...)
 	}
 	for _, m := range moments {
-		if !m.At.After(w.now) {
-			all = append(all, occurrence{f, m.At, m.N})
-		}
+		all = append(all, occurrence{f, m.At, m.N})
 	}
 	if pod := w.pods[f.Pod]; pod != nil && pod.Stopped != 0 && f.Kind != "Evicted" {
 		stopped := timeAt(pod.Stopped)
@@ -153,7 +150,7 @@ func (w *known) restartsOf(facts []*Fact) (all []occurrence) {
 					n = m.N
 				}
 			}
-			if n > 0 && !m.At.After(w.now) && !w.wasKilled(f, previous, m.At) {
+			if n > 0 && !w.wasKilled(f, previous, m.At) {
 				all = append(all, occurrence{f, m.At, n})
 			}
 			previous = m.At

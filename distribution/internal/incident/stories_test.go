@@ -108,6 +108,8 @@ func (s *story) answer(line string) string {
 			length, err := time.ParseDuration(value)
 			require.NoError(s.t, err)
 			q.From = now.Add(-length)
+		case "until":
+			q.Until = began.Add(records.Time(value))
 		case "reason":
 			q.Reason = value
 		case "namespace":
@@ -115,15 +117,46 @@ func (s *story) answer(line string) string {
 		case "changes":
 			return describeChanges(s.model, q, now)
 		default:
-			require.Fail(s.t, "a query has last, reason, namespace and changes", part)
+			require.Fail(s.t, "a query has last, until, reason, namespace and changes", part)
 		}
 	}
 	return describe(s.model, q, now)
 }
 
+// TestWhatCameLaterChangesNothing: an answer about a time is the same when more has happened since.
+func TestWhatCameLaterChangesNothing(t *testing.T) {
+	files, err := filepath.Glob("testdata/stories/*.txt")
+	require.NoError(t, err)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var whole *incident.Model
+		for _, isLater := range []bool{false, true} {
+			s := newStory(t)
+			s.model = incident.NewModel(began.Add(-incident.Horizon))
+			for line := range strings.Lines(string(content)) {
+				line = strings.TrimRight(line, "\n")
+				time, isQuestion := strings.CutPrefix(line, "at ")
+				switch {
+				case strings.HasPrefix(line, "  "):
+				case !isQuestion:
+					s.read(line)
+				case isLater && !strings.Contains(string(content), "\n"+time+" "): // Else a record of this time comes later.
+					want := s.answer(time)
+					own := s.model
+					s.model = whole
+					assert.Equal(t, want, s.answer(time), "%s: at %s", file, time)
+					s.model = own
+				}
+			}
+			whole = s.model
+		}
+	}
+}
+
 func describeChanges(m *incident.Model, q incident.Query, now time.Time) string {
 	var b strings.Builder
-	for _, c := range m.Changes(q, now) {
+	for _, c := range m.At(now, q).Changes() {
 		fmt.Fprintf(&b, "  %s %s: %s\n", clock(c.At, began), c.Kind, c.Text)
 	}
 	return b.String()
@@ -137,7 +170,7 @@ func describe(m *incident.Model, q incident.Query, now time.Time) string {
 func describeFrom(m *incident.Model, q incident.Query, now, start time.Time) string {
 	since := func(at time.Time) string { return clock(at, start) }
 	var b strings.Builder
-	for _, p := range m.Problems(q, now) {
+	for _, p := range m.At(now, q).Problems() {
 		state := "goes on"
 		if !p.Over.IsZero() {
 			state = "over since " + since(p.Over) + ": " + p.Because

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// At is what a Query chooses of a Model, as of a time. It is valid until the Model changes.
+type At struct {
+	*cut
+	query Query
+	from  time.Time
+}
+
+// At returns what the Query chooses, as it was known at the end of its time. Questions about the same time share what
+// they need to compute.
+func (m *Model) At(now time.Time, q Query) *At {
+	from, until := q.Window(now)
+	if m.newest == nil || !m.newest.now.Equal(until) {
+		m.newest = m.cutAt(until)
+	}
+	return &At{m.newest, q, from}
+}
+
+// cut is a Model without what happened after a time.
+type cut struct {
+	model     *Model
+	now       time.Time
+	workloads map[Key]*known
+	// in has the workloads of a namespace, and those that matter everywhere: nodes, and tools that deploy.
+	in         map[space][]*known
+	everywhere []*known
+	onsets     []onset // of all problems, the oldest first
+}
+
+// known holds what is known of a workload at the time of a cut.
+type known struct {
+	*workload
+	view     *cut
+	now      time.Time
+	facts    []*Fact // the oldest first
+	rollouts []*rollout.Workload
+	pods     map[string]*rollout.PodState
+	rolled   []rollout.Rollout
+	replicas map[string]int
+	progress map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
+	scaled   []scaled           // the oldest first
+	rescaled []*Fact            // what autoscalers set
+	deleted  map[string]bool    // the names of pods that their controller deleted
+	events   map[string]int64   // how many Events there are about a pod
+	problems []Problem
+	changes  []Change
+}
+
+func (m *Model) cutAt(now time.Time) *cut {
+	v := &cut{model: m, now: now, workloads: map[Key]*known{}, in: map[space][]*known{}}
+	for key, w := range m.workloads {
+		k := m.know(w, now)
+		if len(k.facts) == 0 {
+			continue
+		}
+		k.view, v.workloads[key] = v, k
+		if key.Namespace == "" || slices.Contains(gitops, key.Top.GroupKind()) {
+			v.everywhere = append(v.everywhere, k)
+		} else {
+			v.in[w.space()] = append(v.in[w.space()], k)
+		}
+	}
+	for _, w := range v.workloads {
+		w.problems = w.findProblems()
+		for i := range w.problems {
+			p := &w.problems[i]
+			v.onsets = append(v.onsets, onset{p.Onset, p.Key, p.Class})
+		}
+		w.changes = v.changesOf(w)
+	}
+	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
+	return v
+}
+
+func (m *Model) know(w *workload, now time.Time) *known {
+	k := &known{
+		workload: w, now: now, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, progress: map[string][]*Fact{},
+		deleted: map[string]bool{}, events: map[string]int64{},
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
+		r := m.rollouts.Workloads[key]
+		if r == nil {
+			continue
+		}
+		if m.latest.After(now) {
+			r = r.Until(now.UnixNano())
+		}
+		for _, pod := range r.PodStates(options(now)) {
+			k.pods[pod.UID] = &pod
+		}
+		k.rollouts, k.rolled = append(k.rollouts, r), append(k.rolled, r.Rollouts(options(now))...)
+		maps.Copy(k.replicas, r.Replicas())
+	}
+	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
+	for _, f := range w.facts {
+		if f = f.until(now); f != nil {
+			k.facts = append(k.facts, f)
+		}
+	}
+	// In a fixed order: what ends a problem is the first Event that shows it.
+	slices.SortFunc(k.facts, func(a, b *Fact) int { return -newestFirst(a, b) })
+	for _, f := range k.facts {
+		k.index(f)
+	}
+	slices.SortFunc(k.scaled, func(a, b scaled) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
+	})
+	return k
+}
+
+// until returns the fact as it was known at a time; nil: it was not known.
+func (f *Fact) until(t time.Time) *Fact {
+	if !f.Last.After(t) {
+		return f
+	}
+	if f.First.After(t) {
+		return nil
+	}
+	known := *f
+	known.Moments = nil
+	for _, m := range f.Moments {
+		if m.At.After(t) {
+			known.Count -= m.N
+		} else {
+			known.Moments = append(known.Moments, m)
+		}
+	}
+	if len(known.Moments) == 0 {
+		known.Moments = []Moment{{f.First, 1}}
+	}
+	known.Last, known.Count = known.Moments[len(known.Moments)-1].At, max(1, known.Count)
+	return &known
+}
