@@ -46,10 +46,10 @@ type Problem struct {
 	Record     string      `json:"record"`  // log.record.uid of the message
 	Records    []string    `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
 
-	facts  []*Fact
-	spells []*spell
-	before []*spell // of the same problem earlier
-	pods   []string // UIDs
+	facts     []*Fact
+	intervals []*interval
+	before    []*interval // of the same problem earlier
+	pods      []string    // UIDs
 }
 
 // Change is something that happened, as its records say.

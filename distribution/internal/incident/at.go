@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -32,40 +33,73 @@ func (m *Model) At(now time.Time, q Query) *At {
 type cut struct {
 	model     *Model
 	now       time.Time
-	workloads map[Key]*known
+	workloads map[Key]*workloadAt
 	// in has the workloads of a namespace, and those that matter everywhere: nodes, and tools that deploy.
-	in         map[space][]*known
-	everywhere []*known
+	in         map[space][]*workloadAt
+	everywhere []*workloadAt
 	onsets     []onset // of all problems, the oldest first
 }
 
-// known holds what is known of a workload at the time of a cut.
-type known struct {
-	*workload
-	view     *cut
-	now      time.Time
+// workloadAt is what is known of a workload at the time of a cut.
+type workloadAt struct {
+	*cut
+	key      Key
 	facts    []*Fact // the oldest first
 	rollouts []*rollout.Workload
 	pods     map[string]*rollout.PodState
 	rolled   []rollout.Rollout
 	replicas map[string]int
-	progress map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
-	scaled   []scaled           // the oldest first
-	rescaled []*Fact            // what autoscalers set
-	deleted  map[string]bool    // the names of pods that their controller deleted
-	events   map[string]int64   // how many Events there are about a pod
+	signs    map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
+	starts   timesOfFacts       // of containers
+	kills    timesOfFacts       // of containers, or of whole pods
+	ends     map[endsOf][]time.Time
+	scaled   []scaled         // the oldest first
+	rescaled []*Fact          // what autoscalers set
+	deleted  map[string]bool  // the names of pods that their controller deleted
+	events   map[string]int64 // how many Events there are about a pod
 	problems []Problem
 	changes  []Change
 }
 
+// containerOf is a container of a pod, or the whole pod.
+type containerOf struct{ pod, container string }
+
+// timesOfFacts has facts by container, and their times if somebody has asked for them.
+type timesOfFacts struct {
+	facts  map[containerOf][]*Fact
+	sorted map[containerOf][]time.Time
+}
+
+func (t *timesOfFacts) add(c containerOf, f *Fact) {
+	if t.facts == nil {
+		t.facts, t.sorted = map[containerOf][]*Fact{}, map[containerOf][]time.Time{}
+	}
+	t.facts[c] = append(t.facts[c], f)
+}
+
+// times returns when the facts of a container occurred, in the order of time.
+func (t *timesOfFacts) times(c containerOf) []time.Time {
+	times, ok := t.sorted[c]
+	if !ok && len(t.facts[c]) > 0 {
+		for _, f := range t.facts[c] {
+			for _, m := range f.Moments {
+				times = append(times, m.At)
+			}
+		}
+		slices.SortFunc(times, time.Time.Compare)
+		t.sorted[c] = times
+	}
+	return times
+}
+
 func (m *Model) cutAt(now time.Time) *cut {
-	v := &cut{model: m, now: now, workloads: map[Key]*known{}, in: map[space][]*known{}}
+	v := &cut{model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*workloadAt{}}
 	for key, w := range m.workloads {
-		k := m.know(w, now)
+		k := v.workloadAt(w)
 		if len(k.facts) == 0 {
 			continue
 		}
-		k.view, v.workloads[key] = v, k
+		v.workloads[key] = k
 		if key.Namespace == "" || slices.Contains(gitops, key.Top.GroupKind()) {
 			v.everywhere = append(v.everywhere, k)
 		} else {
@@ -84,10 +118,11 @@ func (m *Model) cutAt(now time.Time) *cut {
 	return v
 }
 
-func (m *Model) know(w *workload, now time.Time) *known {
-	k := &known{
-		workload: w, now: now, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, progress: map[string][]*Fact{},
-		deleted: map[string]bool{}, events: map[string]int64{},
+func (v *cut) workloadAt(w *workload) *workloadAt {
+	m, now := v.model, v.now
+	k := &workloadAt{
+		cut: v, key: w.key, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
+		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string]int64{},
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
 		r := m.rollouts.Workloads[key]
@@ -142,4 +177,41 @@ func (f *Fact) until(t time.Time) *Fact {
 	}
 	known.Last, known.Count = known.Moments[len(known.Moments)-1].At, max(1, known.Count)
 	return &known
+}
+
+// index notes what answers ask for often.
+func (w *workloadAt) index(f *Fact) {
+	if !f.IsWarning() || f.change != nil {
+		w.signs[f.subject()] = append(w.signs[f.subject()], f)
+	}
+	if f.Pod != "" {
+		w.indexPod(f)
+		return
+	}
+	switch f.Reason {
+	case rollout.ReasonScaled:
+		if s, ok := record.ScalingOf(f.Message); ok {
+			for _, m := range f.Moments { // An Event that repeats is a scaling each time.
+				w.scaled = append(w.scaled, scaled{s, f, m.At})
+			}
+		}
+	case "SuccessfulRescale":
+		w.rescaled = append(w.rescaled, f)
+	case "SuccessfulDelete":
+		if _, name := record.NamedIn(f.Message); name != "" {
+			w.deleted[name] = true
+		}
+	}
+}
+
+func (w *workloadAt) indexPod(f *Fact) {
+	w.events[f.Pod] += f.Count
+	switch f.Reason {
+	case reasonStarted:
+		w.starts.add(containerOf{f.Pod, f.Container}, f)
+	case "Killing":
+		w.kills.add(containerOf{f.Pod, f.Container}, f)
+	case "SandboxChanged":
+		w.kills.add(containerOf{pod: f.Pod}, f)
+	}
 }

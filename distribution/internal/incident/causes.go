@@ -133,3 +133,16 @@ func (r *row) tell(f *Fact) string {
 	}
 	return strings.NewReplacer(pairs...).Replace(r.text)
 }
+
+// removals are the reasons of Events after which a node is gone.
+var removals = []string{"RemovingNode", "DeletingNode"}
+
+// endOfState returns the reason of the Event that ends a state of a node; empty: none does.
+func endOfState(reason string) string {
+	for i := range causes {
+		if causes[i].reason == reason && causes[i].end != "" {
+			return causes[i].end
+		}
+	}
+	return ""
+}

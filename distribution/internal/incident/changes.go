@@ -57,11 +57,11 @@ const (
 )
 
 // changesOf returns the changes of a workload, the oldest first.
-func (v *cut) changesOf(w *known) (all []Change) {
+func (v *cut) changesOf(w *workloadAt) (all []Change) {
 	all = append(w.rolloutChanges(), v.scalings(w)...)
 	all = append(all, w.deletions()...)
 	for _, f := range w.facts {
-		if r := rowOf(f); r != nil {
+		if r := f.change; r != nil {
 			all = append(all, w.stateOf(r, v.withPreemptor(r, f))...)
 		}
 	}
@@ -79,7 +79,7 @@ func (v *cut) withPreemptor(r *row, f *Fact) *Fact {
 		return f
 	}
 	for key, w := range v.workloads {
-		known := w.progress[match[1]]
+		known := w.signs[match[1]]
 		if len(known) == 0 {
 			continue
 		}
@@ -93,7 +93,7 @@ func (v *cut) withPreemptor(r *row, f *Fact) *Fact {
 }
 
 // stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no state is one.
-func (w *known) stateOf(r *row, f *Fact) (all []Change) {
+func (w *workloadAt) stateOf(r *row, f *Fact) (all []Change) {
 	c := Change{
 		Kind: r.change, Text: r.tell(f), Key: f.Key, Object: f.Object().String(), Records: []string{f.ID}, pod: f.Pod, row: r, node: f.Node,
 	}
@@ -105,7 +105,7 @@ func (w *known) stateOf(r *row, f *Fact) (all []Change) {
 			continue
 		}
 		c.At, c.Until = m.At, time.Time{}
-		for _, end := range w.progress[f.subject()] {
+		for _, end := range w.signs[f.subject()] {
 			if r.end != "" && end.Reason == r.end && !end.Last.Before(m.At) {
 				c.Until = end.Last
 			}
@@ -117,14 +117,14 @@ func (w *known) stateOf(r *row, f *Fact) (all []Change) {
 
 // deletions returns the pods that somebody ended, such as a drain: neither does their controller say that it deleted
 // them, nor does an Event say that they were evicted.
-func (w *known) deletions() (all []Change) {
+func (w *workloadAt) deletions() (all []Change) {
 	for uid, pod := range w.pods {
 		if pod.Stopped == 0 || w.deleted[pod.Name] || rollout.IsJob(pod.Revision) {
 			continue
 		}
 		var killed *Fact
-		for _, f := range w.progress[uid] {
-			if rowOf(f) != nil {
+		for _, f := range w.signs[uid] {
+			if f.change != nil {
 				killed = nil
 				break
 			}
@@ -144,7 +144,7 @@ func (w *known) deletions() (all []Change) {
 }
 
 // rolloutChanges returns the rollouts that began, with what they changed.
-func (w *known) rolloutChanges() (all []Change) {
+func (w *workloadAt) rolloutChanges() (all []Change) {
 	for i, r := range w.rolled {
 		c := Change{
 			Kind: kindRollout, Text: w.tellRollout(i), At: timeAt(r.Start), Key: w.key, Object: r.Revision, revision: r.Revision,
@@ -163,7 +163,7 @@ func (w *known) rolloutChanges() (all []Change) {
 }
 
 // firstOf returns the first record of a revision from a time on.
-func (w *known) firstOf(revision string, at time.Time) (first *Fact) {
+func (w *workloadAt) firstOf(revision string, at time.Time) (first *Fact) {
 	for _, f := range w.facts {
 		if f.Revision == revision && !f.Last.Before(at.Add(-2*time.Second)) && (first == nil || compareFirst(f, first) < 0) {
 			first = f
@@ -177,7 +177,7 @@ func compareFirst(a, b *Fact) int {
 }
 
 // tellRollout describes what a rollout changed.
-func (w *known) tellRollout(i int) string {
+func (w *workloadAt) tellRollout(i int) string {
 	r := w.rolled[i]
 	text := nameOf(r.Revision) + " was rolled out"
 	switch changed := changedImages(r); {
@@ -199,7 +199,7 @@ func (w *known) tellRollout(i int) string {
 }
 
 // rolledBefore returns when the revision of a rollout was rolled out before; zero: not known.
-func (w *known) rolledBefore(i int) (at time.Time) {
+func (w *workloadAt) rolledBefore(i int) (at time.Time) {
 	for _, r := range w.rolled[:i] {
 		if r.Revision == w.rolled[i].Revision {
 			at = timeAt(r.Start)
@@ -247,7 +247,7 @@ type scaled struct {
 
 // scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts that were taken back
 // while the former revision still had pods: nothing scales that up from zero.
-func (v *cut) scalings(w *known) (all []Change) {
+func (v *cut) scalings(w *workloadAt) (all []Change) {
 	for _, s := range w.scaled {
 		if s.From < 0 {
 			continue
@@ -272,7 +272,7 @@ func (v *cut) scalings(w *known) (all []Change) {
 const nextStep = 10 * time.Second
 
 // isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one began instead.
-func (w *known) isTakenBack(s scaled) bool {
+func (w *workloadAt) isTakenBack(s scaled) bool {
 	at := s.at.UnixNano()
 	isUndone := func(r rollout.Rollout) bool {
 		return r.Revision == s.Revision && r.Undone == at && r.Replaced != "" && r.Outcome != rollout.Complete
@@ -284,7 +284,7 @@ func (w *known) isTakenBack(s scaled) bool {
 }
 
 // isStep reports whether a scaling belongs to a rollout: it began one, or one of the same object was not complete.
-func (w *known) isStep(s scaled) bool {
+func (w *workloadAt) isStep(s scaled) bool {
 	at := s.at.UnixNano()
 	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
 		if r.Controller != s.fact.Object().String() || at < r.Start-int64(resolution) || at > r.Closed {

@@ -80,7 +80,7 @@ func (v *cut) begunWith(p *Problem) (others []Key) {
 func ownCauses(p *Problem) []Cause {
 	for _, f := range slices.Backward(p.facts) {
 		for i := range own {
-			if classOf(f) != p.Class {
+			if !f.shows(p.Class) {
 				break
 			}
 			if slices.Contains(own[i].can, p.Class) && own[i].says.MatchString(f.Message) {
@@ -133,7 +133,7 @@ func first(all []string) string {
 // several workloads began to fail at once, a rollout whose pods ran is not the cause.
 func (v *cut) canOwn(c *Change, p *Problem, others int) bool {
 	w, began := v.workloads[p.Key], p.Onset
-	pod := w.pods[p.spells[0].fact.Pod] // the one that had the problem first
+	pod := w.pods[p.intervals[0].fact.Pod] // the one that had the problem first
 	if pod != nil && pod.Began != 0 {
 		began = earlier(began, timeAt(pod.Began))
 	}
@@ -163,8 +163,8 @@ func (v *cut) canOwn(c *Change, p *Problem, others int) bool {
 }
 
 // wasThereBefore reports whether pods that are older than a rollout have the problem, or had it before.
-func (w *known) wasThereBefore(p *Problem, c *Change) bool {
-	return slices.ContainsFunc(slices.Concat(p.spells, p.before), func(s *spell) bool {
+func (w *workloadAt) wasThereBefore(p *Problem, c *Change) bool {
+	return slices.ContainsFunc(slices.Concat(p.intervals, p.before), func(s *interval) bool {
 		pod := w.pods[s.fact.Pod]
 		isOther := s.fact.Revision != c.revision && s.fact.Revision != ""
 		return isOther && (s.onset().Before(c.At) || pod != nil && pod.Began != 0 && timeAt(pod.Began).Before(c.At.Add(-resolution)))
@@ -196,7 +196,7 @@ func (v *cut) canNode(c *Change, p *Problem) bool {
 }
 
 // node returns the known state of a node, or nil.
-func (v *cut) node(cluster, name string) *known {
+func (v *cut) node(cluster, name string) *workloadAt {
 	return v.workloads[Key{cluster, "", Object{Kind: "node", Name: name}}]
 }
 
@@ -208,7 +208,7 @@ func (v *cut) hadChange(node string, c *Change, p *Problem) bool {
 
 // leftAfter reports whether a pod of the workload left the node after a time. The kubelet of a dead node says nothing:
 // then an eviction shows it.
-func (w *known) leftAfter(node string, at time.Time) bool {
+func (w *workloadAt) leftAfter(node string, at time.Time) bool {
 	for _, c := range w.changes {
 		pod := w.pods[c.pod]
 		if (c.Kind == kindEviction || c.Kind == kindPreemption) && pod != nil && pod.Node == node && !c.At.Before(at) {
@@ -224,7 +224,7 @@ func (w *known) leftAfter(node string, at time.Time) bool {
 }
 
 // beganAfter reports whether all pods of the problem began after a time; it is false if it is not about pods.
-func (w *known) beganAfter(p *Problem, at time.Time) bool {
+func (w *workloadAt) beganAfter(p *Problem, at time.Time) bool {
 	for _, uid := range p.pods {
 		if pod := w.pods[uid]; pod == nil || pod.Began == 0 || timeAt(pod.Began).Before(at) {
 			return false
@@ -312,7 +312,7 @@ func (v *cut) lastChange(p *Problem) *Cause {
 }
 
 // scope returns what the affected pods have in common: their revision, and their node.
-func (w *known) scope(p *Problem) (all []string) {
+func (w *workloadAt) scope(p *Problem) (all []string) {
 	if len(p.pods) == 0 {
 		return nil
 	}
@@ -330,7 +330,7 @@ func (w *known) scope(p *Problem) (all []string) {
 }
 
 // alive returns the pods that had not ended when the problem began.
-func (w *known) alive(p *Problem) (all []*rollout.PodState) {
+func (w *workloadAt) alive(p *Problem) (all []*rollout.PodState) {
 	for _, pod := range w.pods {
 		isAlive := pod.Stopped == 0 || timeAt(pod.Stopped).After(p.Onset)
 		if isAlive && (pod.Began == 0 || !timeAt(pod.Began).After(p.Last)) {
@@ -341,7 +341,7 @@ func (w *known) alive(p *Problem) (all []*rollout.PodState) {
 }
 
 // scopeOfRevisions compares the pods of the newest revision with those of the one before.
-func (w *known) scopeOfRevisions(p *Problem) string {
+func (w *workloadAt) scopeOfRevisions(p *Problem) string {
 	total := map[string]int{}
 	for _, pod := range w.alive(p) {
 		total[pod.Revision]++
@@ -355,7 +355,7 @@ func (w *known) scopeOfRevisions(p *Problem) string {
 			affected[pod.Revision]++
 		}
 	}
-	newest := w.newestRollout(p.Last, p.spells[0].fact.part())
+	newest := w.newestRollout(p.Last, p.intervals[0].fact.rolloutObject())
 	if newest == nil || newest.Replaced == "" || rollout.IsJob(newest.Revision) {
 		if len(p.Revisions) != 1 || rollout.IsJob(p.Revisions[0]) {
 			return ""
@@ -380,7 +380,7 @@ func (w *known) scopeOfRevisions(p *Problem) string {
 }
 
 // newestRollout returns the last rollout that began until a time, of a part of the workload; zero: of all.
-func (w *known) newestRollout(until time.Time, part Object) *rollout.Rollout {
+func (w *workloadAt) newestRollout(until time.Time, part Object) *rollout.Rollout {
 	for i := range slices.Backward(w.rolled) {
 		if r := &w.rolled[i]; !timeAt(r.Start).After(until) && (part == Object{} || r.Controller == part.String()) {
 			return r

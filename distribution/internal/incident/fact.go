@@ -68,6 +68,9 @@ type Fact struct {
 	Node          string
 	Last          time.Time
 	Moments       []Moment // when records said that it occurred, the oldest first
+
+	symptom *symptom // of the problem that it shows; nil: it shows none
+	change  *row     // the change that it shows; nil: it shows none
 }
 
 // Moment is a time at which an Event occurred, so many times since the moment before.
@@ -81,6 +84,7 @@ func factOf(r *record.Record, now time.Time) *Fact {
 	f := &Fact{Record: *r, Node: r.NodeOfPod(), Key: Key{Cluster: r.Cluster, Namespace: r.Namespace, Top: r.Chain[0]}, Last: earlier(r.At, now)}
 	f.Attributes = pcommon.Map{}
 	f.First, f.Moments = earlier(r.First, now), []Moment{{f.Last, r.N}}
+	f.symptom, f.change = symptomOf(f), rowOf(f)
 	return f
 }
 
@@ -118,9 +122,15 @@ func withoutNearest(moments []Moment) []Moment {
 	return slices.Delete(moments, nearest, nearest+1)
 }
 
-// part returns the object below the workload that rolls out by itself, of a custom resource that owns several; zero:
+// shows reports whether the Event shows a problem of a class.
+func (f *Fact) shows(class string) bool { return f.symptom != nil && f.symptom.class == class }
+
+// subject is the pod's UID, or the name of another object.
+func (f *Fact) subject() string { return cmp.Or(f.Pod, f.Object().String()) }
+
+// rolloutObject returns the object below the workload that rolls out by itself, of a custom resource that owns several; zero:
 // there is none.
-func (f *Fact) part() (part Object) {
+func (f *Fact) rolloutObject() (part Object) {
 	if len(f.Chain) > 2 && slices.Contains([]string{"deployment.apps", "statefulset.apps", "daemonset.apps"}, f.Chain[1].GroupKind()) {
 		return f.Chain[1]
 	}

@@ -69,7 +69,7 @@ func (f *Fact) since(from time.Time) (n int64) {
 }
 
 // each calls do with each fact that the Query admits, and how often it occurred.
-func (v *At) each(q Query, do func(w *known, f *Fact, n int64)) {
+func (v *At) each(q Query, do func(w *workloadAt, f *Fact, n int64)) {
 	for _, w := range v.workloads {
 		if !q.admitsKey(w.key, w.key.ID) {
 			continue
@@ -85,7 +85,7 @@ func (v *At) each(q Query, do func(w *known, f *Fact, n int64)) {
 // Workloads returns those with warnings first, each with what happened last first.
 func (v *At) Workloads() []Summary {
 	found, reasons, manifests := map[Key]*Summary{}, map[Key]map[Counted]int64{}, map[Key]map[string]bool{}
-	v.each(v.query, func(w *known, f *Fact, n int64) {
+	v.each(v.query, func(w *workloadAt, f *Fact, n int64) {
 		s := found[w.key]
 		if s == nil {
 			s = &Summary{Key: w.key}
@@ -141,7 +141,7 @@ func (v *At) Counts(slots int) []Slot {
 	for i := range all {
 		all[i].From = v.from.Add(time.Duration(i) * length)
 	}
-	v.each(v.query, func(_ *known, f *Fact, _ int64) {
+	v.each(v.query, func(_ *workloadAt, f *Fact, _ int64) {
 		for _, moment := range f.Moments {
 			if moment.At.Before(v.from) {
 				continue
@@ -163,7 +163,7 @@ func (v *At) Values() Values {
 	for i := range counts {
 		counts[i] = map[Counted]int64{}
 	}
-	v.each(Query{}, func(w *known, f *Fact, n int64) {
+	v.each(Query{}, func(w *workloadAt, f *Fact, n int64) {
 		for i, value := range []string{cmp.Or(w.key.Namespace, ClusterScoped), f.Reason, f.Type, f.Manifest} {
 			if value != "" {
 				counts[i][Counted{Value: value, Warning: f.IsWarning() && i == 1}] += n

@@ -138,3 +138,18 @@ func HasCause(message string) bool {
 	isWord := isError && !strings.Contains(reason, " ")
 	return !strings.HasPrefix(message, "Back-off") && !isWord
 }
+
+// harmless are warnings of objects that run in spite of them, or of controllers that repeat at once what has failed.
+// No later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
+var harmless = map[string]bool{
+	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
+	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true, "CgroupV1": true, "InvalidDiskCapacity": true,
+	"CheckLimitsForResolvConf": true, "FailedToUpdateEndpoint": true, "FailedToUpdateEndpointSlices": true,
+	"FailedToCreateEndpoint": true,
+}
+
+// IsHarmless reports whether a warning with this reason is no problem.
+func IsHarmless(reason string) bool { return harmless[reason] }
+
+// JobFailures are the reasons of Events that report that a Job failed.
+var JobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}

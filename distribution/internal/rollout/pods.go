@@ -92,7 +92,7 @@ func (v *view) judge(x *run, o Options) {
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
-		return !harmless[e.Reason] && e.First <= v.limit && !v.recovered(e, x, o)
+		return !record.IsHarmless(e.Reason) && e.First <= v.limit && !v.recovered(e, x, o)
 	})
 	v.active = v.endOf(func(p *phase) bool { return !p.late })
 }
@@ -178,13 +178,6 @@ func isStopping(pod *Pod) bool {
 	return killed != 0 && killed >= started
 }
 
-// harmless are warnings of objects that run in spite of them. Kubelets and controllers repeat them, so no later Event
-// shows that they are over. Without a pull secret, the pull shows whether it fails.
-var harmless = map[string]bool{
-	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
-	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true,
-}
-
 // recovered reports whether something shows that a warning is over.
 func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if warning.Reason != reasonUnhealthy {
@@ -255,9 +248,6 @@ func stopOf(all, killed occurrences, deleted int64) *phase {
 func (p *phase) hasWarning(e *occurrence) bool {
 	return e.Warning && e.First >= p.start && e.kind() != reasonUnplaced
 }
-
-// IsHarmless reports whether objects run in spite of a warning with this reason.
-func IsHarmless(reason string) bool { return harmless[reason] }
 
 // hasStarted reports whether all containers that are known have started, one of them at least.
 func (v *view) hasStarted() bool { return v.missing() == "" }

@@ -67,7 +67,7 @@ func (in reader) read(r *record.Record) bool {
 		return in.readScaling(r)
 	case r.Reason == ReasonCreatedPod || r.Reason == reasonDeletedPod:
 		return in.readNames(r)
-	case r.Revision != "" && (r.IsFailure() && !harmless[r.Reason] || r.Reason == reasonCompleted && IsJob(r.Revision)):
+	case r.Revision != "" && (r.IsFailure() && !record.IsHarmless(r.Reason) || r.Reason == reasonCompleted && IsJob(r.Revision)):
 		in.revision(r, r.Revision).add(r)
 		return true
 	}

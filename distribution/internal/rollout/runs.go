@@ -356,16 +356,13 @@ func (x *run) outcome() string {
 	return Incomplete
 }
 
-// jobFailures are the reasons for which a Job fails.
-var jobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}
-
 func (x *run) jobEnded() bool {
-	return IsJob(x.revision) && len(x.events.with(slices.Concat(jobFailures, []string{reasonCompleted})...)) > 0
+	return IsJob(x.revision) && len(x.events.with(slices.Concat(record.JobFailures, []string{reasonCompleted})...)) > 0
 }
 
 // failure returns why the rollout fails if it is not complete; empty: nothing fails.
 func (x *run) failure() string {
-	if failed := x.events.with(jobFailures...); len(failed) > 0 {
+	if failed := x.events.with(record.JobFailures...); len(failed) > 0 {
 		return failed[len(failed)-1].Message
 	}
 	for _, v := range slices.Backward(x.initial) {
