@@ -68,8 +68,8 @@ type Change struct {
 	pod      string // UID
 	node     string
 	done     time.Time // when all pods of a rollout had started; zero: they have not
-	isFirst  bool      // no revision is known that the rollout replaced
-	row      *row      // of the table; nil: a rollout, a scaling, or a pod that was created
+	what     *change   // for links; nil: it is no cause
+	isState  bool
 }
 
 // Cause is a change before a problem.
@@ -77,6 +77,8 @@ type Cause struct {
 	Change
 	Before Before `json:"seconds_before"` // from the change to the onset
 	Where  string `json:"where"`          // what connects them: workload, node, namespace, message
+
+	weight int // how likely it is
 }
 
 // Before is a duration that is in seconds in JSON.

@@ -34,10 +34,11 @@ type cut struct {
 	model     *Model
 	now       time.Time
 	workloads map[Key]*workloadAt
-	// in has the workloads of a namespace, and those that matter everywhere: nodes, and tools that deploy.
-	in         map[space][]*workloadAt
-	everywhere []*workloadAt
-	onsets     []onset // of all problems, the oldest first
+	in        map[space][]*Change // the oldest first
+	deployed  []*Change           // by tools, the oldest first
+	rescaled  map[space][]*Fact   // what autoscalers set
+	podNamed  map[string]*Fact    // a fact about each pod, by its UID
+	onsets    []onset             // of all problems, the oldest first
 }
 
 // workloadAt is what is known of a workload at the time of a cut.
@@ -54,11 +55,11 @@ type workloadAt struct {
 	kills    timesOfFacts       // of containers, or of whole pods
 	ends     map[endsOf][]time.Time
 	scaled   []scaled         // the oldest first
-	rescaled []*Fact          // what autoscalers set
 	deleted  map[string]bool  // the names of pods that their controller deleted
 	events   map[string]int64 // how many Events there are about a pod
 	problems []Problem
-	changes  []Change
+	changes  []*Change
+	nodes    []string // of its pods
 }
 
 // containerOf is a container of a pod, or the whole pod.
@@ -93,29 +94,43 @@ func (t *timesOfFacts) times(c containerOf) []time.Time {
 }
 
 func (m *Model) cutAt(now time.Time) *cut {
-	v := &cut{model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*workloadAt{}}
+	v := &cut{
+		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
+		podNamed: map[string]*Fact{},
+	}
 	for key, w := range m.workloads {
-		k := v.workloadAt(w)
-		if len(k.facts) == 0 {
-			continue
-		}
-		v.workloads[key] = k
-		if key.Namespace == "" || slices.Contains(gitops, key.Top.GroupKind()) {
-			v.everywhere = append(v.everywhere, k)
-		} else {
-			v.in[w.space()] = append(v.in[w.space()], k)
+		if known := v.workloadAt(w); len(known.facts) > 0 {
+			v.workloads[key] = known
 		}
 	}
 	for _, w := range v.workloads {
+		w.changes = v.changesOf(w)
+		v.addChanges(w)
 		w.problems = w.findProblems()
 		for i := range w.problems {
 			p := &w.problems[i]
 			v.onsets = append(v.onsets, onset{p.Onset, p.Key, p.Class})
 		}
-		w.changes = v.changesOf(w)
 	}
+	for in := range v.in {
+		slices.SortFunc(v.in[in], compareChanges)
+	}
+	slices.SortFunc(v.deployed, compareChanges)
 	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
 	return v
+}
+
+// addChanges adds the changes of a workload to those that can matter to others.
+func (v *cut) addChanges(w *workloadAt) {
+	if w.key.Namespace != "" {
+		in := space{w.key.Cluster, w.key.Namespace}
+		v.in[in] = append(v.in[in], w.changes...)
+	}
+	for _, c := range w.changes {
+		if c.what == deployed {
+			v.deployed = append(v.deployed, c)
+		}
+	}
 }
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
@@ -133,7 +148,9 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 			r = r.Until(now.UnixNano())
 		}
 		for _, pod := range r.PodStates(options(now)) {
-			k.pods[pod.UID] = &pod
+			if k.pods[pod.UID] = &pod; pod.Node != "" && !slices.Contains(k.nodes, pod.Node) {
+				k.nodes = append(k.nodes, pod.Node)
+			}
 		}
 		k.rollouts, k.rolled = append(k.rollouts, r), append(k.rolled, r.Rollouts(options(now))...)
 		maps.Copy(k.replicas, r.Replicas())
@@ -196,7 +213,8 @@ func (w *workloadAt) index(f *Fact) {
 			}
 		}
 	case "SuccessfulRescale":
-		w.rescaled = append(w.rescaled, f)
+		in := space{w.key.Cluster, w.key.Namespace}
+		w.cut.rescaled[in] = append(w.cut.rescaled[in], f)
 	case "SuccessfulDelete":
 		if _, name := record.NamedIn(f.Message); name != "" {
 			w.deleted[name] = true
@@ -206,6 +224,7 @@ func (w *workloadAt) index(f *Fact) {
 
 func (w *workloadAt) indexPod(f *Fact) {
 	w.events[f.Pod] += f.Count
+	w.cut.podNamed[f.Pod] = f
 	switch f.Reason {
 	case reasonStarted:
 		w.starts.add(containerOf{f.Pod, f.Container}, f)

@@ -24,15 +24,15 @@ func (v *At) Changes() (all []Change) {
 		}
 		for _, c := range w.changes {
 			if !c.At.Before(v.from) {
-				all = append(all, c)
+				all = append(all, *c)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Change) int { return -compareChanges(a, b) })
+	slices.SortFunc(all, func(a, b Change) int { return -compareChanges(&a, &b) })
 	return all
 }
 
-func compareChanges(a, b Change) int {
+func compareChanges(a, b *Change) int {
 	if order := a.At.Compare(b.At); order != 0 {
 		return order
 	}
@@ -57,12 +57,12 @@ const (
 )
 
 // changesOf returns the changes of a workload, the oldest first.
-func (v *cut) changesOf(w *workloadAt) (all []Change) {
-	all = append(w.rolloutChanges(), v.scalings(w)...)
+func (v *cut) changesOf(w *workloadAt) []*Change {
+	all := append(w.rolloutChanges(), v.scalings(w)...)
 	all = append(all, w.deletions()...)
 	for _, f := range w.facts {
-		if r := f.change; r != nil {
-			all = append(all, w.stateOf(r, v.withPreemptor(r, f))...)
+		if f.change != nil {
+			all = append(all, w.stateOf(v.withPreemptor(f))...)
 		}
 	}
 	slices.SortFunc(all, compareChanges)
@@ -73,51 +73,56 @@ func (v *cut) changesOf(w *workloadAt) (all []Change) {
 var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
 
 // withPreemptor returns the Event with the name of the pod that preempts, if other records have its UID.
-func (v *cut) withPreemptor(r *row, f *Fact) *Fact {
+func (v *cut) withPreemptor(f *Fact) *Fact {
 	match := preemptor.FindStringSubmatch(f.Message)
-	if r.change != kindPreemption || match == nil {
+	if f.change.shows != podPreempted || match == nil || v.podNamed[match[1]] == nil {
 		return f
 	}
-	for key, w := range v.workloads {
-		known := w.signs[match[1]]
-		if len(known) == 0 {
-			continue
-		}
-		named := *f
-		if named.Related = "the pod " + known[0].Object().Name; key.Namespace != f.Key.Namespace {
-			named.Related += " of the namespace " + key.Namespace
-		}
-		return &named
+	named, by := *f, v.podNamed[match[1]]
+	if named.Related = "the pod " + by.Object().Name; by.Key.Namespace != f.Key.Namespace {
+		named.Related += " of the namespace " + by.Key.Namespace
 	}
-	return f
+	return &named
 }
 
 // stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no state is one.
-func (w *workloadAt) stateOf(r *row, f *Fact) (all []Change) {
-	c := Change{
-		Kind: r.change, Text: r.tell(f), Key: f.Key, Object: f.Object().String(), Records: []string{f.ID}, pod: f.Pod, row: r, node: f.Node,
-	}
-	if f.Object().GroupKind() == "node" {
-		c.node = f.Object().Name
-	}
+func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
+	r, ends := f.change, w.endsOfState(f)
 	for _, m := range f.Moments {
 		if len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
 			continue
 		}
-		c.At, c.Until = m.At, time.Time{}
-		for _, end := range w.signs[f.subject()] {
-			if r.end != "" && end.Reason == r.end && !end.Last.Before(m.At) {
-				c.Until = end.Last
-			}
+		c := &Change{
+			Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: f.Key, Object: f.Object().String(),
+			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "",
+		}
+		if f.Object().GroupKind() == "node" {
+			c.node = f.Object().Name
 		}
 		all = append(all, c)
 	}
 	return all
 }
 
+// endsOfState returns when the state that an Event shows ended, in the order of time.
+func (w *workloadAt) endsOfState(f *Fact) (times []time.Time) {
+	if f.change.end == "" {
+		return nil
+	}
+	for _, end := range w.signs[f.subject()] {
+		if end.Reason == f.change.end {
+			for _, m := range end.Moments {
+				times = append(times, m.At)
+			}
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return times
+}
+
 // deletions returns the pods that somebody ended, such as a drain: neither does their controller say that it deleted
 // them, nor does an Event say that they were evicted.
-func (w *workloadAt) deletions() (all []Change) {
+func (w *workloadAt) deletions() (all []*Change) {
 	for uid, pod := range w.pods {
 		if pod.Stopped == 0 || w.deleted[pod.Name] || rollout.IsJob(pod.Revision) {
 			continue
@@ -135,8 +140,8 @@ func (w *workloadAt) deletions() (all []Change) {
 		if killed == nil {
 			continue
 		}
-		all = append(all, Change{
-			Kind: kindDeletion, Text: "the pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, Object: "pod/" + pod.Name,
+		all = append(all, &Change{
+			Kind: kindDeletion, what: podDeleted, Text: "the pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, Object: "pod/" + pod.Name,
 			Records: []string{killed.ID}, revision: pod.Revision, pod: uid, node: pod.Node,
 		})
 	}
@@ -144,12 +149,19 @@ func (w *workloadAt) deletions() (all []Change) {
 }
 
 // rolloutChanges returns the rollouts that began, with what they changed.
-func (w *workloadAt) rolloutChanges() (all []Change) {
+func (w *workloadAt) rolloutChanges() (all []*Change) {
 	for i, r := range w.rolled {
-		c := Change{
-			Kind: kindRollout, Text: w.tellRollout(i), At: timeAt(r.Start), Key: w.key, Object: r.Revision, revision: r.Revision,
+		c := &Change{
+			Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, Object: r.Revision, revision: r.Revision,
 		}
-		if c.isFirst = r.Replaced == "" && r.Reason != rollout.Rollback; r.Done != 0 {
+		switch {
+		case rollout.IsJob(r.Revision):
+		case r.Replaced == "" && r.Reason != rollout.Rollback:
+			c.what = firstRolledOut
+		default:
+			c.what = rolledOut
+		}
+		if r.Done != 0 {
 			c.done = timeAt(r.Done)
 		}
 		if r.Record != "" {
@@ -176,8 +188,8 @@ func compareFirst(a, b *Fact) int {
 	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.ID, b.ID))
 }
 
-// tellRollout describes what a rollout changed.
-func (w *workloadAt) tellRollout(i int) string {
+// describeRollout describes what a rollout changed.
+func (w *workloadAt) describeRollout(i int) string {
 	r := w.rolled[i]
 	text := nameOf(r.Revision) + " was rolled out"
 	switch changed := changedImages(r); {
@@ -247,21 +259,27 @@ type scaled struct {
 
 // scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts that were taken back
 // while the former revision still had pods: nothing scales that up from zero.
-func (v *cut) scalings(w *workloadAt) (all []Change) {
+func (v *cut) scalings(w *workloadAt) (all []*Change) {
 	for _, s := range w.scaled {
 		if s.From < 0 {
 			continue
 		}
-		c := Change{
+		c := &Change{
 			Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key,
-			Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.ID}, revision: s.Revision,
+			Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.ID}, revision: s.Revision, what: scaledUp,
+		}
+		if s.To == 0 {
+			c.what = scaledToZero
+		} else if s.To < s.From {
+			c.what = scaledDown
 		}
 		switch {
 		case w.isTakenBack(s):
-			c.Kind, c.Text = kindRollout, "the rollout of "+nameOf(s.Revision)+" was taken back"
+			c.Kind, c.what, c.Text = kindRollout, takenBack, "the rollout of "+nameOf(s.Revision)+" was taken back"
 			all = append(all, c)
 		case !w.isStep(s):
-			all = append(all, v.scaledBy(c))
+			v.addAutoscaler(c)
+			all = append(all, c)
 		}
 	}
 	return all
@@ -299,32 +317,29 @@ const autoscalerDelay = 10 * time.Second
 
 var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)
 
-// scaledBy adds the HorizontalPodAutoscaler that set the size, if it is the only one that did, or has the name of the
-// workload: its Event does not name what it scales.
-func (v *cut) scaledBy(c Change) Change {
+// addAutoscaler adds the HorizontalPodAutoscaler that set the size, if it is the only one that did, or has the name of
+// the workload: its Event does not name what it scales.
+func (v *cut) addAutoscaler(c *Change) {
 	var found *Fact
 	why, several := "", false
-	for _, w := range v.in[space{c.Key.Cluster, c.Key.Namespace}] {
-		for _, f := range w.rescaled {
-			match := newSize.FindStringSubmatch(f.Message)
-			if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-autoscalerDelay), c.At.Add(time.Second)) {
-				continue
-			}
-			several = several || found != nil && found.Object() != f.Object()
-			if found == nil || f.Object().Name == c.Key.Top.Name {
-				found, why = f, match[2]
-			}
+	for _, f := range v.rescaled[space{c.Key.Cluster, c.Key.Namespace}] {
+		match := newSize.FindStringSubmatch(f.Message)
+		if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-autoscalerDelay), c.At.Add(time.Second)) {
+			continue
+		}
+		several = several || found != nil && found.Object() != f.Object()
+		if found == nil || f.Object().Name == c.Key.Top.Name {
+			found, why = f, match[2]
 		}
 	}
 	if found == nil || several && found.Object().Name != c.Key.Top.Name {
-		return c
+		return
 	}
 	c.Kind, c.Object, c.Records = kindAutoscaler, found.Object().String(), append([]string{found.ID}, c.Records...)
 	c.Text += " by the HorizontalPodAutoscaler " + found.Object().Name
 	if why != "" {
 		c.Text += ": " + record.Cut(why, 100)
 	}
-	return c
 }
 
 func (f *Fact) occurredIn(from, until time.Time) bool {

@@ -315,7 +315,7 @@ func (w *workloadAt) findEnds(of endsOf, s *interval) (times []time.Time) {
 			}
 		}
 	case itsNode:
-		add(w.signs[s.fact.Pod], func(f *Fact) bool { return f.change != nil && f.change.change == kindEviction })
+		add(w.signs[s.fact.Pod], func(f *Fact) bool { return f.change != nil && f.change.shows == podEvicted })
 		if node := w.cut.node(w.key.Cluster, w.nodeOf(s)); node != nil {
 			isEnd := func(f *Fact) bool { return f.Reason == endOfState(s.reason) || slices.Contains(removals, f.Reason) }
 			add(node.signs[node.key.Top.String()], isEnd)
