@@ -70,13 +70,15 @@ type Change struct {
 	done     time.Time // when all pods of a rollout had started; zero: they have not
 	what     *change   // for links; nil: it is no cause
 	isState  bool
+	from     string // the namespace of its record
+	names    []name // what the record of a tool that deploys names
 }
 
 // Cause is a change before a problem.
 type Cause struct {
 	Change
 	Before Before `json:"seconds_before"` // from the change to the onset
-	Where  string `json:"where"`          // what connects them: workload, node, namespace, message
+	Where  string `json:"where"`          // what connects them: workload, node, namespace, elsewhere, message
 
 	weight int // how likely it is
 }

@@ -35,7 +35,7 @@ type cut struct {
 	now       time.Time
 	workloads map[Key]*workloadAt
 	in        map[space][]*Change // the oldest first
-	deployed  []*Change           // by tools, the oldest first
+	naming    map[name][]*Change  // whose records name an object, the oldest first
 	rescaled  map[space][]*Fact   // what autoscalers set
 	podNamed  map[string]*Fact    // a fact about each pod, by its UID
 	onsets    []onset             // of all problems, the oldest first
@@ -96,7 +96,7 @@ func (t *timesOfFacts) times(c containerOf) []time.Time {
 func (m *Model) cutAt(now time.Time) *cut {
 	v := &cut{
 		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
-		podNamed: map[string]*Fact{},
+		podNamed: map[string]*Fact{}, naming: map[name][]*Change{},
 	}
 	for key, w := range m.workloads {
 		if known := v.workloadAt(w); len(known.facts) > 0 {
@@ -115,7 +115,9 @@ func (m *Model) cutAt(now time.Time) *cut {
 	for in := range v.in {
 		slices.SortFunc(v.in[in], compareChanges)
 	}
-	slices.SortFunc(v.deployed, compareChanges)
+	for n := range v.naming {
+		slices.SortFunc(v.naming[n], compareChanges)
+	}
 	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
 	return v
 }
@@ -127,8 +129,8 @@ func (v *cut) addChanges(w *workloadAt) {
 		v.in[in] = append(v.in[in], w.changes...)
 	}
 	for _, c := range w.changes {
-		if c.what == deployed {
-			v.deployed = append(v.deployed, c)
+		for _, n := range c.names {
+			v.naming[n] = append(v.naming[n], c)
 		}
 	}
 }

@@ -150,7 +150,8 @@ var messages = []message{
 func rowOf(f *Fact) *row {
 	for i := range changeEvents {
 		r := &changeEvents[i]
-		if r.reason == f.Reason && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
+		isForeign := f.Object().Kind == "node" && !f.isAboutNode()
+		if r.reason == f.Reason && !isForeign && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
 			return r
 		}
 	}

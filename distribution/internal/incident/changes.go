@@ -94,12 +94,30 @@ func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
 		}
 		c := &Change{
 			Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: f.Key, Object: f.Object().String(),
-			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "",
+			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", from: cmp.Or(f.StoredIn, f.Namespace),
 		}
-		if f.Object().GroupKind() == "node" {
+		if f.isAboutNode() {
 			c.node = f.Object().Name
 		}
+		if r.shows == deployed {
+			c.names = namesIn(f)
+		}
 		all = append(all, c)
+	}
+	return all
+}
+
+// name is that of an object in a record of a tool that deploys; an empty kind is any.
+type name struct{ cluster, kind, namespace, name string }
+
+// objectName matches the names of objects in what Flux writes: "Deployment/shop/web configured".
+var objectName = regexp.MustCompile(`\b([A-Za-z]+)/([a-z0-9-]+)/([a-z0-9.-]*[a-z0-9])`)
+
+// namesIn returns the objects that a record names. A release can have the name of what it deploys in its namespace.
+func namesIn(f *Fact) []name {
+	all := []name{{f.Cluster, "", f.Namespace, f.Object().Name}}
+	for _, match := range objectName.FindAllStringSubmatch(f.Message, -1) {
+		all = append(all, name{f.Cluster, strings.ToLower(match[1]), match[2], match[3]})
 	}
 	return all
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
@@ -76,8 +75,11 @@ func (l *link) connects(c *Change, e *explanation) bool {
 
 func (l *link) causeOf(c *Change, p *Problem) Cause {
 	cause := Cause{Change: *c, Before: Before(max(0, p.Onset.Sub(c.At))), Where: l.where.name, weight: l.weight}
-	if l.where == ofNamespace || l.where == ofName {
+	switch l.where {
+	case ofNamespace, ofName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
+	case ofNameElsewhere:
+		cause.Text = "reported from " + c.from + ": " + c.Text
 	}
 	return cause
 }
@@ -108,8 +110,11 @@ func (e *explanation) candidates(of *where) (all []*Change) {
 				all = append(all, c)
 			}
 		}
-	case ofName:
-		return e.newest(e.naming(e.p.Key))
+	case ofName, ofNameElsewhere:
+		k := e.p.Key
+		for _, kind := range []string{k.Top.Kind, ""} {
+			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}])...)
+		}
 	}
 	return all
 }
@@ -238,14 +243,4 @@ func (e *explanation) lastChange() *Cause {
 		}
 	}
 	return nil
-}
-
-// naming returns the changes by tools that deploy whose records name a workload.
-func (e *explanation) naming(k Key) (all []*Change) {
-	for _, c := range e.deployed {
-		if c.Key.Cluster == k.Cluster && c.Key != k && (c.Key.Top.Name == k.Top.Name || strings.Contains(c.Text, "/"+k.Top.Name)) {
-			all = append(all, c)
-		}
-	}
-	return all
 }

@@ -31,7 +31,9 @@ var (
 	ofNode      = &where{"node", "the node of the pods"}
 	ofLeftNode  = &where{"node", "a node that pods of the workload left"}
 	ofNamespace = &where{"namespace", "another object in the namespace"}
-	ofName      = &where{"namespace", "an object whose record names the workload"}
+	ofName      = &where{"namespace", "an object of the namespace whose record names the workload"}
+	// A name in a message is no proof: anybody may write it.
+	ofNameElsewhere = &where{"elsewhere", "an object of another namespace whose record names the workload"}
 )
 
 // since is the time from which a link counts; ok is false if there is none.
@@ -101,7 +103,8 @@ var links = []link{
 	{changes: []*change{scaledDown, scaledToZero, podDeleted}, where: ofNamespace, can: runtimes, from: sinceChange, within: othersTime, only: []condition{isNoVictim}, weight: 1},
 	{changes: []*change{noVolume}, where: ofNamespace, can: []string{classSchedule, classMount}, from: sinceChange, within: Horizon, late: volumeUpdate, weight: 1},
 	{changes: []*change{notResized}, where: ofNamespace, can: []string{classMount}, from: sinceChange, within: soon, weight: 1},
-	{changes: []*change{deployed}, where: ofName, can: startups, from: sinceChange, within: soon, weight: 1},
+	{changes: []*change{deployed}, where: ofName, can: startups, from: sinceChange, within: soon, only: []condition{isHere}, weight: 1},
+	{changes: []*change{deployed}, where: ofNameElsewhere, can: startups, from: sinceChange, within: soon, only: []condition{isElsewhere}},
 }
 
 var (
@@ -152,5 +155,7 @@ var (
 	ofMovedPods = condition{"a pod left the node, and all its pods began after that", func(c *Change, e *explanation) bool {
 		return e.w != nil && e.w.leftAfter(c.node, earlier(e.p.Onset, c.At).Add(-statusUpdate)) && e.beganAfter(c.At.Add(-statusUpdate))
 	}}
-	isNoVictim = condition{"it did not begin to fail at the same time", func(c *Change, e *explanation) bool { return !slices.Contains(e.others, c.Key) }}
+	isHere      = condition{"its record is from the namespace", func(c *Change, e *explanation) bool { return c.from == e.p.Key.Namespace }}
+	isElsewhere = condition{"its record is from another namespace", func(c *Change, e *explanation) bool { return c.from != e.p.Key.Namespace }}
+	isNoVictim  = condition{"it did not begin to fail at the same time", func(c *Change, e *explanation) bool { return !slices.Contains(e.others, c.Key) }}
 )

@@ -114,7 +114,7 @@ var symptoms = []symptom{
 		class: classNode, text: "A node is not ready, or lacks memory, disk or process ids.",
 		shows: []events{
 			{of: nodes, kinds: []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"}, isNormal: true},
-			{of: anything, kinds: []string{"NodeNotReady"}},
+			{of: pods, kinds: []string{"NodeNotReady"}},
 		},
 		by: byReason, quiet: Horizon,
 		ends: []end{{on: itsNode, text: "the node recovered, or it is gone"}},
@@ -220,7 +220,7 @@ func symptomOf(f *Fact) *symptom {
 
 func (e events) match(f *Fact) bool {
 	switch {
-	case e.of == pods && f.Pod == "", e.of == nodes && f.Object().GroupKind() != "node":
+	case e.of == pods && f.Pod == "", e.of == nodes && !f.isAboutNode():
 		return false
 	case len(e.kinds) > 0 && !slices.Contains(e.kinds, f.Kind), e.says != nil && !e.says.MatchString(f.Message):
 		return false

@@ -39,6 +39,7 @@ type Record struct {
 	Reporter   string
 	Related    string // the name of the related object, such as the pod that preempts
 	Resolution string // of the owners
+	StoredIn   string // the namespace of the Event, if it is not that of its object
 	IsInit     bool   // it is about a container that runs before the others
 	IsDebug    bool   // it is about a container with which somebody debugs the pod
 	Count      int64  // occurrences in all
@@ -76,8 +77,8 @@ func recordOf(attributes pcommon.Map, s *Subject, record plog.LogRecord) *Record
 		Type:   cmp.Or(text(event, "k8s.event.type"), Cut(record.SeverityText(), maxName)),
 		Reason: text(event, "k8s.event.reason"), Message: Cut(record.Body().AsString(), maxMessage),
 		Reporter: text(event, "k8s.event.reporting_controller"), Related: text(event, "k8s.event.related.name"),
-		Resolution: text(event, "k8s.owner.resolution"),
-		IsInit:     strings.HasPrefix(field, "spec.initContainers"), IsDebug: strings.HasPrefix(field, "spec.ephemeralContainers"),
+		Resolution: text(event, "k8s.owner.resolution"), StoredIn: text(event, "k8s.event.namespace"),
+		IsInit: strings.HasPrefix(field, "spec.initContainers"), IsDebug: strings.HasPrefix(field, "spec.ephemeralContainers"),
 		Count: number(event, "k8s.event.count"), N: number(event, "k8s.event.occurrences"), First: at, At: at,
 	}
 	r.Kind = KindOf(r.Reason, r.Message)
