@@ -60,8 +60,7 @@ type Change struct {
 	Until   time.Time `json:"until,omitzero"`   // the end of a state, such as NotReady; zero: it goes on, or is none
 	Key     Key       `json:"workload"`         // or the node or other object that changed
 	Object  string    `json:"object,omitempty"` // the revision, node, autoscaler or pod
-	From    int       `json:"from,omitempty"`   // replicas of a scaling
-	To      int       `json:"to,omitempty"`
+	*Size             // of a scaling; nil: it is none
 	Records []string  `json:"records"` // log.record.uid
 
 	revision string // of a rollout or a scaling
@@ -72,6 +71,12 @@ type Change struct {
 	isState  bool
 	from     string // the namespace of its record
 	names    []name // what the record of a tool that deploys names
+}
+
+// Size is the number of replicas before and after a scaling.
+type Size struct {
+	From int `json:"from"`
+	To   int `json:"to"`
 }
 
 // Cause is a change before a problem.

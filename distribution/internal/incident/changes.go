@@ -284,7 +284,7 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 		}
 		c := &Change{
 			Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key,
-			Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.ID}, revision: s.Revision, what: scaledUp,
+			Object: s.Revision, Size: &Size{s.From, s.To}, Records: []string{s.fact.ID}, revision: s.Revision, what: scaledUp,
 		}
 		if s.To == 0 {
 			c.what = scaledToZero

@@ -337,7 +337,8 @@ func (e *end) match(f *Fact) bool {
 	case e.on == workloads && f.Count > 1: // It is about something that has happened before.
 		return false
 	case e.says != nil:
-		return e.says.MatchString(f.Reason + " " + f.Message)
+		text := f.Reason + " " + f.Message
+		return e.says.MatchString(text) && !e.unless.MatchString(text)
 	}
 	return slices.Contains(e.reasons, f.Reason)
 }

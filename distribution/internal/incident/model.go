@@ -28,6 +28,7 @@ const (
 
 // Model holds what is known of the last hour.
 type Model struct {
+	created   time.Time
 	since     time.Time // from then on records are complete
 	forgotten time.Time
 	rollouts  rollout.Model
@@ -47,6 +48,10 @@ type workload struct {
 	bytes    int
 }
 
+// firstList is the time after the start in which older records show that the receiver reads what exists. Later, an old
+// time shows nothing: anybody may write one.
+const firstList = time.Minute
+
 // space is a namespace of a cluster.
 type space struct{ cluster, namespace string }
 
@@ -58,7 +63,7 @@ type use struct {
 
 // NewModel returns a Model that knows nothing of the time before now.
 func NewModel(now time.Time) *Model {
-	return &Model{since: now, workloads: map[Key]*workload{}, spaces: map[space]*use{}}
+	return &Model{created: now, since: now, workloads: map[Key]*workload{}, spaces: map[space]*use{}}
 }
 
 // Since returns from when on records are complete.
@@ -88,6 +93,9 @@ func (m *Model) Add(logs plog.Logs, now time.Time) {
 		m.latest = later(m.latest, r.At)
 		if f := factOf(r, now); !f.Last.Before(now.Add(-Horizon)) {
 			m.add(f)
+			if now.Sub(m.created) < firstList {
+				m.since = earlier(m.since, f.Last)
+			}
 		}
 	}
 	m.bound()
@@ -113,7 +121,6 @@ func (m *Model) add(f *Fact) {
 		w = &workload{key: f.Key, facts: map[string]*Fact{}, rollouts: map[string]bool{}}
 		m.workloads[f.Key] = w
 	}
-	m.since = earlier(m.since, f.Last)
 	w.last = later(w.last, f.Last)
 	if key := rollout.KeyOf(f.Subject).Workload; key != "" && len(w.rollouts) < maxRollouts {
 		w.rollouts[key] = true

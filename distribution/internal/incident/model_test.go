@@ -146,3 +146,20 @@ func TestHostileRecords(t *testing.T) {
 		model.At(now, incident.Query{}).Values()
 	}
 }
+
+// TestManyProblemsOfANamespace: those beyond the tenth stand behind those of others, but before what is over.
+func TestManyProblemsOfANamespace(t *testing.T) {
+	s := newStory(t)
+	s.record("0:00 Widget/quiet !Odd namespace=other: odd")
+	s.record("0:10 Widget/quiet Done namespace=other: succeeded")
+	s.record("0:20 Widget/late !Odd namespace=other: odd")
+	for i := range 12 {
+		s.record(fmt.Sprintf("1:00 Widget/w%d !Odd namespace=noisy: odd", i))
+	}
+	var order []string
+	for _, p := range s.model.At(began.Add(2*time.Minute), incident.Query{}).Problems() {
+		order = append(order, fmt.Sprint(p.Key.Namespace, p.Over.IsZero()))
+	}
+	require.Len(t, order, 14)
+	assert.Equal(t, []string{"othertrue", "noisytrue", "noisytrue", "otherfalse"}, order[10:])
+}

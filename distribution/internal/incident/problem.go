@@ -22,7 +22,11 @@ func (v *At) Problems() (all []Problem) {
 		}
 	}
 	slices.SortFunc(all, compareProblems)
-	all = spread(all)
+	firstOver := slices.IndexFunc(all, func(p Problem) bool { return !p.Over.IsZero() })
+	if firstOver < 0 {
+		firstOver = len(all)
+	}
+	all = slices.Concat(spread(all[:firstOver]), spread(all[firstOver:]))
 	for i := range all {
 		if i < maxExplained {
 			v.explain(&all[i])
@@ -37,19 +41,19 @@ func (v *At) Problems() (all []Problem) {
 // others, so that one tenant does not displace what others look for.
 const mostOfNamespace = 10
 
-// spread puts the problems of a namespace that are too many behind all others.
+// spread returns the problems with those of a namespace that are too many behind all others.
 func spread(all []Problem) []Problem {
-	var others []Problem
+	var early, late []Problem
 	counts := map[space]int{}
-	spread := slices.DeleteFunc(all, func(p Problem) bool {
+	for _, p := range all {
 		in := space{p.Key.Cluster, p.Key.Namespace}
 		if counts[in]++; counts[in] > mostOfNamespace {
-			others = append(others, p)
-			return true
+			late = append(late, p)
+		} else {
+			early = append(early, p)
 		}
-		return false
-	})
-	return append(spread, others...)
+	}
+	return append(early, late...)
 }
 
 // maxExplained bounds the problems of an answer that are explained, so that no answer takes long.

@@ -110,6 +110,9 @@ func (s *story) answer(line string) string {
 			q.From = now.Add(-length)
 		case "until":
 			q.Until = began.Add(records.Time(value))
+		case "since":
+			since := s.model.Since(now).Sub(began)
+			return fmt.Sprintf("  complete since %d:%02d\n", int(since.Minutes()), int(since.Seconds())%60)
 		case "reason":
 			q.Reason = value
 		case "namespace":
@@ -117,7 +120,7 @@ func (s *story) answer(line string) string {
 		case "changes":
 			return describeChanges(s.model, q, now)
 		default:
-			require.Fail(s.t, "a query has last, until, reason, namespace and changes", part)
+			require.Fail(s.t, "a query has last, until, reason, namespace, since and changes", part)
 		}
 	}
 	return describe(s.model, q, now)

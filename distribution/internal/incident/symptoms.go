@@ -59,6 +59,7 @@ type end struct {
 	reasons []string // of Events that are no warnings
 	on      place
 	says    *regexp.Regexp // matches the reason and the message; nil: any
+	unless  *regexp.Regexp // does not match them
 	after   time.Duration  // at least this long after the last failure
 	holds   time.Duration  // only if the problem has not come back for this long
 	text    string
@@ -155,7 +156,7 @@ var symptoms = []symptom{
 		class: classProbe, text: "A probe fails, or kills a container.",
 		shows: []events{
 			{of: pods, kinds: []string{"Unhealthy"}},
-			{of: anything, kinds: []string{record.KindRestarted}, says: regexp.MustCompile("probe"), isNormal: true},
+			{of: anything, kinds: []string{record.KindRestarted}, says: says("probe"), isNormal: true},
 		},
 		by: byContainer, quiet: usualQuiet, grace: startTime, least: usualFailures,
 		ends: []end{{on: revision, text: "its pods became available"}},
@@ -198,7 +199,7 @@ var symptoms = []symptom{
 		class: classOther, text: "Any other warning.",
 		shows: []events{{of: anything}},
 		by:    byReason, quiet: controllerQuiet,
-		ends: []end{{on: notPod, says: regexp.MustCompile(`(?i)succe`), after: time.Second, text: "it succeeded"}},
+		ends: []end{{on: notPod, says: says(`\bsucce|Succe`), unless: says(`(?i)\b(?:not|never|no )|n't\b`), after: time.Second, text: "it succeeded"}},
 	},
 }
 

@@ -31,7 +31,7 @@ type Record struct {
 	Container  string // NAME, or KIND:NAME
 	Message    string
 	Warning    bool
-	// Settings are inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash, event, count, since, related, owner, resolution, top and topuid.
+	// Settings are time (of the record, if it is late), inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash, event, count, since, related, owner, resolution, top and topuid.
 	Settings map[string]string
 }
 
@@ -129,7 +129,11 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 	}
 	record := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 	record.SetEventName("k8s.event")
-	record.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(r.At)))
+	at := r.At
+	if set["time"] != "" {
+		at = Time(set["time"])
+	}
+	record.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(at)))
 	record.SetSeverityText(map[bool]string{true: "Warning", false: "Normal"}[r.Warning])
 	record.Body().SetStr(r.Message)
 	count, since := int64(0), ""
