@@ -46,6 +46,7 @@ type Problem struct {
 	Record     string      `json:"record"`  // log.record.uid of the message
 	Records    []string    `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
 
+	id        string
 	facts     []*Fact
 	intervals []*interval
 	before    []*interval // of the same problem earlier
@@ -63,6 +64,7 @@ type Change struct {
 	*Size             // of a scaling; nil: it is none
 	Records []string  `json:"records"` // log.record.uid
 
+	id       string // of the key
 	revision string // of a rollout or a scaling
 	pod      string // UID
 	node     string

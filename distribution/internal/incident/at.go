@@ -45,6 +45,7 @@ type cut struct {
 type workloadAt struct {
 	*cut
 	key      Key
+	id       string
 	facts    []*Fact // the oldest first
 	rollouts []*rollout.Workload
 	pods     map[string]*rollout.PodState
@@ -57,10 +58,13 @@ type workloadAt struct {
 	scaled   []scaled         // the oldest first
 	deleted  map[string]bool  // the names of pods that their controller deleted
 	events   map[string]int64 // how many Events there are about a pod
-	problems []Problem
+	problems []*Problem
 	changes  []*Change
 	nodes    []string // of its pods
 }
+
+// maxScalings bounds the scalings of a workload, the newest ones.
+const maxScalings = 500
 
 // containerOf is a container of a pod, or the whole pod.
 type containerOf struct{ pod, container string }
@@ -107,8 +111,7 @@ func (m *Model) cutAt(now time.Time) *cut {
 		w.changes = v.changesOf(w)
 		v.addChanges(w)
 		w.problems = w.findProblems()
-		for i := range w.problems {
-			p := &w.problems[i]
+		for _, p := range w.problems {
 			v.onsets = append(v.onsets, onset{p.Onset, p.Key, p.Class})
 		}
 	}
@@ -138,7 +141,7 @@ func (v *cut) addChanges(w *workloadAt) {
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	m, now := v.model, v.now
 	k := &workloadAt{
-		cut: v, key: w.key, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
+		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
 		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string]int64{},
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
@@ -149,12 +152,13 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 		if m.latest.After(now) {
 			r = r.Until(now.UnixNano())
 		}
-		for _, pod := range r.PodStates(options(now)) {
+		rolled, states := r.States(options(now))
+		for _, pod := range states {
 			if k.pods[pod.UID] = &pod; pod.Node != "" && !slices.Contains(k.nodes, pod.Node) {
 				k.nodes = append(k.nodes, pod.Node)
 			}
 		}
-		k.rollouts, k.rolled = append(k.rollouts, r), append(k.rolled, r.Rollouts(options(now))...)
+		k.rollouts, k.rolled = append(k.rollouts, r), append(k.rolled, rolled...)
 		maps.Copy(k.replicas, r.Replicas())
 	}
 	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
@@ -171,6 +175,7 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	slices.SortFunc(k.scaled, func(a, b scaled) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
 	})
+	k.scaled = k.scaled[max(0, len(k.scaled)-maxScalings):]
 	return k
 }
 

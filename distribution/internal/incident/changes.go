@@ -19,7 +19,7 @@ import (
 // Changes returns what changed in the time and namespace of the Query, the newest first.
 func (v *At) Changes() (all []Change) {
 	for _, w := range v.workloads {
-		if !v.query.admitsKey(w.key, w.key.ID) {
+		if !v.query.admitsKey(w.key, w.id) {
 			continue
 		}
 		for _, c := range w.changes {
@@ -36,7 +36,7 @@ func compareChanges(a, b *Change) int {
 	if order := a.At.Compare(b.At); order != 0 {
 		return order
 	}
-	return cmp.Or(a.Key.compare(b.Key), cmp.Compare(a.Text, b.Text))
+	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.Text, b.Text))
 }
 
 // The kinds of changes.
@@ -93,7 +93,7 @@ func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
 			continue
 		}
 		c := &Change{
-			Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: f.Key, Object: f.Object().String(),
+			Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
 			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", from: cmp.Or(f.StoredIn, f.Namespace),
 		}
 		if f.isAboutNode() {
@@ -159,7 +159,7 @@ func (w *workloadAt) deletions() (all []*Change) {
 			continue
 		}
 		all = append(all, &Change{
-			Kind: kindDeletion, what: podDeleted, Text: "the pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, Object: "pod/" + pod.Name,
+			Kind: kindDeletion, what: podDeleted, Text: "the pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, id: w.id, Object: "pod/" + pod.Name,
 			Records: []string{killed.ID}, revision: pod.Revision, pod: uid, node: pod.Node,
 		})
 	}
@@ -170,7 +170,7 @@ func (w *workloadAt) deletions() (all []*Change) {
 func (w *workloadAt) rolloutChanges() (all []*Change) {
 	for i, r := range w.rolled {
 		c := &Change{
-			Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, Object: r.Revision, revision: r.Revision,
+			Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
 		}
 		switch {
 		case rollout.IsJob(r.Revision):
@@ -283,7 +283,7 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 			continue
 		}
 		c := &Change{
-			Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key,
+			Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key, id: w.id,
 			Object: s.Revision, Size: &Size{s.From, s.To}, Records: []string{s.fact.ID}, revision: s.Revision, what: scaledUp,
 		}
 		if s.To == 0 {

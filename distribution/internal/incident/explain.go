@@ -221,7 +221,7 @@ func (p *Problem) order() {
 	})
 	seen := map[string]int{}
 	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool {
-		key, most := c.Kind+c.Key.ID()+c.Text, 1
+		key, most := c.Kind+c.id+c.Text, 1
 		switch {
 		case c.Where == "namespace":
 			key, most = c.Where, maxOthers

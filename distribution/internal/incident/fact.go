@@ -53,14 +53,6 @@ func (k Key) MarshalJSON() ([]byte, error) {
 	}{k.ID(), k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name})
 }
 
-// compare compares the ids. They are hashes, so that callers compare everything else first.
-func (k Key) compare(other Key) int {
-	if k == other {
-		return 0
-	}
-	return cmp.Compare(k.ID(), other.ID())
-}
-
 // Fact is one Event in its newest state.
 type Fact struct {
 	record.Record // the newest one, without the attributes of its resource

@@ -42,6 +42,7 @@ type Model struct {
 // workload has the facts of a workload and of what it owns.
 type workload struct {
 	key      Key
+	id       string // of the key
 	facts    map[string]*Fact
 	rollouts map[string]bool // its keys in the model of rollouts: one for each object that had the name
 	last     time.Time
@@ -118,7 +119,7 @@ func (m *Model) follow(records []*record.Record, now time.Time) {
 func (m *Model) add(f *Fact) {
 	w := m.workloads[f.Key]
 	if w == nil {
-		w = &workload{key: f.Key, facts: map[string]*Fact{}, rollouts: map[string]bool{}}
+		w = &workload{key: f.Key, id: f.Key.ID(), facts: map[string]*Fact{}, rollouts: map[string]bool{}}
 		m.workloads[f.Key] = w
 	}
 	w.last = later(w.last, f.Last)

@@ -13,21 +13,23 @@ import (
 )
 
 // Problems returns the ongoing problems, and then those that are over, each the newest first.
-func (v *At) Problems() (all []Problem) {
+func (v *At) Problems() []Problem {
+	var chosen []*Problem
 	for _, w := range v.workloads {
-		for i := range w.problems {
-			if v.admits(&w.problems[i]) {
-				all = append(all, w.problems[i])
+		for _, p := range w.problems {
+			if v.admits(p) {
+				chosen = append(chosen, p)
 			}
 		}
 	}
-	slices.SortFunc(all, compareProblems)
-	firstOver := slices.IndexFunc(all, func(p Problem) bool { return !p.Over.IsZero() })
+	slices.SortFunc(chosen, compareProblems)
+	firstOver := slices.IndexFunc(chosen, func(p *Problem) bool { return !p.Over.IsZero() })
 	if firstOver < 0 {
-		firstOver = len(all)
+		firstOver = len(chosen)
 	}
-	all = slices.Concat(spread(all[:firstOver]), spread(all[firstOver:]))
-	for i := range all {
+	all := make([]Problem, 0, len(chosen))
+	for i, p := range slices.Concat(spread(chosen[:firstOver]), spread(chosen[firstOver:])) {
+		all = append(all, *p)
 		if i < maxExplained {
 			v.explain(&all[i])
 		} else {
@@ -42,8 +44,8 @@ func (v *At) Problems() (all []Problem) {
 const mostOfNamespace = 10
 
 // spread returns the problems with those of a namespace that are too many behind all others.
-func spread(all []Problem) []Problem {
-	var early, late []Problem
+func spread(all []*Problem) []*Problem {
+	var early, late []*Problem
 	counts := map[space]int{}
 	for _, p := range all {
 		in := space{p.Key.Cluster, p.Key.Namespace}
@@ -66,24 +68,24 @@ type onset struct {
 	class string
 }
 
-func compareProblems(a, b Problem) int {
+func compareProblems(a, b *Problem) int {
 	if a.Over.IsZero() != b.Over.IsZero() {
 		return map[bool]int{true: -1, false: 1}[a.Over.IsZero()]
 	}
 	if order := cmp.Or(b.Over.Compare(a.Over), b.Onset.Compare(a.Onset)); order != 0 {
 		return order
 	}
-	return cmp.Or(a.Key.compare(b.Key), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container))
+	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container))
 }
 
 // admits reports whether something of the problem is in what the Query chooses.
 func (v *At) admits(p *Problem) bool {
 	isIn := p.Over.IsZero() || !later(p.Last, p.Over).Before(v.from)
-	return isIn && v.query.admitsKey(p.Key, p.Key.ID) && slices.ContainsFunc(p.facts, v.query.admits)
+	return isIn && v.query.admitsKey(p.Key, p.id) && slices.ContainsFunc(p.facts, v.query.admits)
 }
 
 // findProblems returns the problems of the workload. The intervals of several pods that overlap are one.
-func (w *workloadAt) findProblems() (all []Problem) {
+func (w *workloadAt) findProblems() (all []*Problem) {
 	intervals, groups := w.intervals(), map[string][]*interval{}
 	effects(intervals)
 	for _, s := range intervals {
@@ -93,12 +95,12 @@ func (w *workloadAt) findProblems() (all []Problem) {
 		all = append(all, w.newestProblem(group))
 	}
 	slices.SortFunc(all, compareProblems)
-	return all
+	return all[:min(len(all), maxProblems)]
 }
 
 // newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One that goes on in
 // other pods after a pause is another one.
-func (w *workloadAt) newestProblem(intervals []*interval) Problem {
+func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
 	var groups [][]*interval
 	end := time.Time{}
 	for _, s := range intervals {
@@ -126,9 +128,9 @@ func (w *workloadAt) newestProblem(intervals []*interval) Problem {
 }
 
 // problemOf returns the problem that intervals of several pods are, the oldest first.
-func (w *workloadAt) problemOf(intervals []*interval) Problem {
+func (w *workloadAt) problemOf(intervals []*interval) *Problem {
 	own := cmp.Or(intervals[0].shownBy, intervals[0])
-	p := Problem{Key: w.key, Class: own.class, Container: own.container, Onset: intervals[0].onset(), Causes: []Cause{}, intervals: intervals}
+	p := &Problem{Key: w.key, id: w.id, Class: own.class, Container: own.container, Onset: intervals[0].onset(), Causes: []Cause{}, intervals: intervals}
 	goesOn := slices.ContainsFunc(intervals, func(s *interval) bool { return s.over.IsZero() })
 	var shown []occurrence
 	for _, s := range intervals {
@@ -149,7 +151,7 @@ func (w *workloadAt) problemOf(intervals []*interval) Problem {
 		}
 	}
 	p.describe()
-	p.Scope = w.scope(&p)
+	p.Scope = w.scope(p)
 	return p
 }
 
@@ -174,9 +176,11 @@ func (p *Problem) affect(s *interval, pod *rollout.PodState) {
 }
 
 const (
-	maxRecords = 20  // of an answer
-	maxEarlier = 20  // onsets of the same problem
-	maxText    = 240 // bytes of a message in an answer
+	maxRecords = 20 // of an answer
+	maxEarlier = 20 // onsets of the same problem
+	// maxProblems bounds the problems of a workload: anybody may write any number of reasons.
+	maxProblems = 100
+	maxText     = 240 // bytes of a message in an answer
 )
 
 // describe chooses the message that explains most: the newest one that names a cause.

@@ -22,6 +22,8 @@ type Summary struct {
 	Reasons     []Counted `json:"reasons"`               // warnings first
 	Manifests   []string  `json:"manifests,omitempty"`
 	Facts       []*Fact   `json:"-"` // the newest first; read only
+
+	id string
 }
 
 // Counted is a value with its occurrences.
@@ -49,9 +51,9 @@ func (q Query) Window(now time.Time) (from, until time.Time) {
 	return from, until
 }
 
-func (q Query) admitsKey(k Key, id func() string) bool {
+func (q Query) admitsKey(k Key, id string) bool {
 	inNamespace := q.Namespace == "" || q.Namespace == k.Namespace || q.Namespace == ClusterScoped && k.Namespace == ""
-	return inNamespace && (q.Workload == "" || q.Workload == id())
+	return inNamespace && (q.Workload == "" || q.Workload == id)
 }
 
 func (q Query) admits(f *Fact) bool {
@@ -71,7 +73,7 @@ func (f *Fact) since(from time.Time) (n int64) {
 // each calls do with each fact that the Query admits, and how often it occurred.
 func (v *At) each(q Query, do func(w *workloadAt, f *Fact, n int64)) {
 	for _, w := range v.workloads {
-		if !q.admitsKey(w.key, w.key.ID) {
+		if !q.admitsKey(w.key, w.id) {
 			continue
 		}
 		for _, f := range w.facts {
@@ -88,7 +90,7 @@ func (v *At) Workloads() []Summary {
 	v.each(v.query, func(w *workloadAt, f *Fact, n int64) {
 		s := found[w.key]
 		if s == nil {
-			s = &Summary{Key: w.key}
+			s = &Summary{Key: w.key, id: w.id}
 			found[w.key], reasons[w.key], manifests[w.key] = s, map[Counted]int64{}, map[string]bool{}
 		}
 		s.All, s.Last, s.Facts = s.All+n, later(s.Last, f.Last), append(s.Facts, f)
@@ -102,17 +104,29 @@ func (v *At) Workloads() []Summary {
 	})
 	all := make([]Summary, 0, len(found))
 	for key, s := range found {
-		s.Reasons, s.Manifests = ordered(reasons[key]), slices.Sorted(maps.Keys(manifests[key]))
+		s.Reasons, s.Manifests = most(ordered(reasons[key])), slices.Sorted(maps.Keys(manifests[key]))
 		slices.SortFunc(s.Facts, newestFirst)
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b Summary) int {
-		if order := cmp.Or(b.LastWarning.Compare(a.LastWarning), b.Last.Compare(a.Last)); order != 0 {
-			return order
-		}
-		return a.Key.compare(b.Key)
+		return cmp.Or(b.LastWarning.Compare(a.LastWarning), b.Last.Compare(a.Last), cmp.Compare(a.id, b.id))
 	})
 	return all
+}
+
+// maxReasons bounds the reasons of a workload in an answer.
+const maxReasons = 20
+
+// most returns the first values, and one for all others.
+func most(all []Counted) []Counted {
+	if len(all) <= maxReasons {
+		return all
+	}
+	others := Counted{Value: "others"}
+	for _, c := range all[maxReasons:] {
+		others.N, others.Warning = others.N+c.N, others.Warning || c.Warning
+	}
+	return append(all[:maxReasons:maxReasons], others)
 }
 
 func newestFirst(a, b *Fact) int {
@@ -181,7 +195,7 @@ func options(now time.Time) rollout.Options { return rollout.Options{Idle: idle,
 // Spans returns the spans of the rollouts of the workload that the Query chooses.
 func (v *At) Spans() (spans []rollout.Span) {
 	for _, w := range v.workloads {
-		if v.query.Workload == "" || !v.query.admitsKey(w.key, w.key.ID) {
+		if v.query.Workload == "" || !v.query.admitsKey(w.key, w.id) {
 			continue
 		}
 		for _, known := range w.rollouts {

@@ -44,7 +44,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 		views = append(views, viewOf(uid, pod, w.Revisions[revision], w.Names))
 	}
 	slices.SortFunc(views, func(a, b *view) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.uid, b.uid)) })
-	for _, e := range h {
+	for _, e := range h.episodes {
 		if e.revision != revision {
 			continue
 		}
@@ -58,7 +58,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	r := w.Revisions[e.revision]
 	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano(), idle: int64(o.Idle)}
-	w.noteFormer(x)
+	w.noteFormer(h, x)
 	for _, v := range views {
 		if v.start != 0 && h.at(e.revision, v.began) == e {
 			v.judge(x, o)
@@ -105,7 +105,7 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 	if e.undone != 0 {
 		until = e.undone
 	}
-	for _, other := range h {
+	for _, other := range h.episodes {
 		if other.start > e.start && !IsJob(e.revision) && w.siblings(other.revision, e.revision) {
 			return min(until, other.start)
 		}
@@ -114,15 +114,15 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 }
 
 // noteFormer notes how many pods of former revisions are left, and when the last of them was taken away.
-func (w *Workload) noteFormer(x *run) {
+func (w *Workload) noteFormer(h history, x *run) {
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
 		if !w.isFormer(name, x) {
 			continue
 		}
 		left, ended := 0, 0
-		for _, pod := range r.Pods {
-			if at := w.endOf(r, pod); at == 0 || at >= x.until {
+		for _, at := range w.endsOf(h, name) {
+			if at == 0 || at >= x.until {
 				left++
 			} else if at >= x.start-skew {
 				ended++

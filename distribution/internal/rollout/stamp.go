@@ -20,7 +20,7 @@ func (m *Model) Stamp(logs plog.Logs) {
 		if w == nil {
 			continue
 		}
-		if histories[w] == nil {
+		if _, ok := histories[w]; !ok {
 			histories[w] = w.history()
 		}
 		for _, scope := range resource.ScopeLogs().All() {
