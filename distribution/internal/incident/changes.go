@@ -17,18 +17,23 @@ import (
 )
 
 // Changes returns what changed in the time and namespace of the Query, the newest first.
-func (v *At) Changes() (all []Change) {
+func (v *At) Changes() []Change {
+	var chosen []*Change
 	for _, w := range v.workloads {
 		if !v.query.admitsKey(w.key, w.id) {
 			continue
 		}
 		for _, c := range w.changes {
 			if !c.At.Before(v.from) {
-				all = append(all, *c)
+				chosen = append(chosen, c)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Change) int { return -compareChanges(&a, &b) })
+	slices.SortFunc(chosen, compareChanges)
+	all := make([]Change, 0, len(chosen))
+	for _, c := range slices.Backward(chosen) {
+		all = append(all, *c)
+	}
 	return all
 }
 

@@ -386,8 +386,13 @@ func (s *interval) overlapping(all []*interval) *interval {
 }
 
 func compareBools(a, b bool) int {
-	number := map[bool]int{true: 1}
-	return cmp.Compare(number[a], number[b])
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 func timeAt(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }

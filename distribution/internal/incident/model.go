@@ -154,10 +154,7 @@ func (m *Model) account(w *workload, bytes int) {
 func (m *Model) thin(w *workload, count int) {
 	ids := slices.SortedFunc(maps.Keys(w.facts), func(a, b string) int {
 		x, y := w.facts[a], w.facts[b]
-		if x.IsWarning() != y.IsWarning() {
-			return map[bool]int{false: -1, true: 1}[x.IsWarning()]
-		}
-		return cmp.Or(x.Last.Compare(y.Last), cmp.Compare(a, b))
+		return cmp.Or(compareBools(x.IsWarning(), y.IsWarning()), x.Last.Compare(y.Last), cmp.Compare(a, b))
 	})
 	for _, id := range ids[:count] {
 		m.account(w, -w.facts[id].size())

@@ -69,10 +69,7 @@ type onset struct {
 }
 
 func compareProblems(a, b *Problem) int {
-	if a.Over.IsZero() != b.Over.IsZero() {
-		return map[bool]int{true: -1, false: 1}[a.Over.IsZero()]
-	}
-	if order := cmp.Or(b.Over.Compare(a.Over), b.Onset.Compare(a.Onset)); order != 0 {
+	if order := cmp.Or(compareBools(b.Over.IsZero(), a.Over.IsZero()), b.Over.Compare(a.Over), b.Onset.Compare(a.Onset)); order != 0 {
 		return order
 	}
 	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container))

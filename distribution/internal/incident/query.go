@@ -140,10 +140,7 @@ func ordered(counts map[Counted]int64) (all []Counted) {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Counted) int {
-		if a.Warning != b.Warning {
-			return map[bool]int{true: -1, false: 1}[a.Warning]
-		}
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(compareBools(b.Warning, a.Warning), cmp.Compare(b.N, a.N), cmp.Compare(a.Value, b.Value))
 	})
 	return all
 }

@@ -176,6 +176,7 @@ var groups = map[string]string{
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
 	"HorizontalPodAutoscaler": "autoscaling/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "VirtualMachine": "kubevirt.io/v1",
 	"VirtualMachineInstance": "kubevirt.io/v1", "HelmRelease": "helm.toolkit.fluxcd.io/v2", "Application": "argoproj.io/v1alpha1",
+	"GitRepository": "source.toolkit.fluxcd.io/v1",
 }
 
 func versionOf(kind string) string { return cmp.Or(groups[kind], "v1") }
