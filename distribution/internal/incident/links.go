@@ -123,7 +123,7 @@ var (
 		}
 		return earlier(later(c.At, c.done), e.p.Onset), true
 	}}
-	sinceEnd = since{"the change; if it is a state, from its end, and then at most 1 min", func(c *Change, e *explanation) (time.Time, bool) {
+	sinceEnd = since{"the change; a state counts while it lasts, and 1 min longer", func(c *Change, e *explanation) (time.Time, bool) {
 		switch {
 		case !c.isState:
 			return c.At, true

@@ -3,7 +3,9 @@
 package record
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -147,6 +149,9 @@ var harmless = map[string]bool{
 	"CheckLimitsForResolvConf": true, "FailedToUpdateEndpoint": true, "FailedToUpdateEndpointSlices": true,
 	"FailedToCreateEndpoint": true,
 }
+
+// HarmlessReasons returns the reasons of warnings that are no problem, in the order of the alphabet.
+func HarmlessReasons() []string { return slices.Sorted(maps.Keys(harmless)) }
 
 // IsHarmless reports whether a warning with this reason is no problem.
 func IsHarmless(reason string) bool { return harmless[reason] }
