@@ -132,9 +132,15 @@ func (f *Fact) rolloutObject() (part Object) {
 	return part
 }
 
-// size is about how many bytes the fact takes in memory.
+// size is about how many bytes the fact takes in memory. Facts of one record share its subject.
 func (f *Fact) size() int {
-	size := 512 + len(f.Message) + len(f.Event) + len(f.ID) + len(f.Workload.UID) + len(f.Revision)
+	size := 800 + 32*len(f.Moments)
+	for _, text := range []string{
+		f.Message, f.Event, f.ID, f.Workload.UID, f.Revision, f.Controller, f.Type, f.Reason, f.Kind, f.Reporter, f.Related, f.Container, f.Node,
+		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest,
+	} {
+		size += len(text)
+	}
 	for _, o := range f.Chain {
 		size += 48 + len(o.Name) + len(o.Group) + len(o.Kind)
 	}

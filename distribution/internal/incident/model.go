@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
@@ -33,7 +34,7 @@ type Model struct {
 	forgotten time.Time
 	rollouts  rollout.Model
 	workloads map[Key]*workload
-	spaces    map[space]*use
+	drops     map[space]*Dropped
 	bytes     int
 	latest    time.Time // of all records
 	newest    *cut      // what the last question was about; nil: there are records since
@@ -56,15 +57,9 @@ const firstList = time.Minute
 // space is a namespace of a cluster.
 type space struct{ cluster, namespace string }
 
-// use counts the bytes of a namespace in the Model, and what was dropped of it.
-type use struct {
-	bytes   int
-	dropped Dropped
-}
-
 // NewModel returns a Model that knows nothing of the time before now.
 func NewModel(now time.Time) *Model {
-	return &Model{created: now, since: now, workloads: map[Key]*workload{}, spaces: map[space]*use{}}
+	return &Model{created: now, since: now, workloads: map[Key]*workload{}, drops: map[space]*Dropped{}}
 }
 
 // Since returns from when on records are complete.
@@ -75,10 +70,10 @@ func (m *Model) Size() int { return m.bytes }
 
 // Dropped returns what there was no room for in a namespace; empty: in all of them.
 func (m *Model) Dropped(namespace string) (all Dropped) {
-	for in, u := range m.spaces {
+	for in, d := range m.drops {
 		if namespace == "" || namespace == in.namespace || namespace == ClusterScoped && in.namespace == "" {
-			all.Workloads += u.dropped.Workloads
-			all.Facts += u.dropped.Facts
+			all.Workloads += d.Workloads
+			all.Facts += d.Facts
 		}
 	}
 	return all
@@ -141,14 +136,7 @@ func (m *Model) add(f *Fact) {
 
 func (w *workload) space() space { return space{w.key.Cluster, w.key.Namespace} }
 
-func (m *Model) account(w *workload, bytes int) {
-	u := m.spaces[w.space()]
-	if u == nil {
-		u = &use{}
-		m.spaces[w.space()] = u
-	}
-	u.bytes, w.bytes, m.bytes = u.bytes+bytes, w.bytes+bytes, m.bytes+bytes
-}
+func (m *Model) account(w *workload, bytes int) { w.bytes, m.bytes = w.bytes+bytes, m.bytes+bytes }
 
 // thin drops facts of a workload: those that are no warnings first, the oldest first.
 func (m *Model) thin(w *workload, count int) {
@@ -160,42 +148,40 @@ func (m *Model) thin(w *workload, count int) {
 		m.account(w, -w.facts[id].size())
 		delete(w.facts, id)
 	}
-	m.spaces[w.space()].dropped.Facts += count
+	m.dropped(w).Facts += count
 }
 
 // bound drops the workloads that have been quiet for the longest time, of the namespace that takes most.
 func (m *Model) bound() {
-	for m.bytes > maxBytes {
-		most := slices.MaxFunc(slices.Collect(maps.Keys(m.spaces)), func(a, b space) int {
-			return cmp.Or(cmp.Compare(m.spaces[a].bytes, m.spaces[b].bytes), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.namespace, b.namespace))
-		})
-		m.dropQuietest(most, min(m.bytes-maxBytes+maxBytes/20, m.spaces[most].bytes/2+1))
+	if m.bytes <= maxBytes {
+		return
 	}
+	all := slices.SortedFunc(maps.Values(m.workloads), func(a, b *workload) int {
+		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.id, b.id))
+	})
+	entries := make([]evict.Entry[*workload], 0, len(all))
+	for _, w := range all {
+		entries = append(entries, evict.Entry[*workload]{Namespace: w.key.Cluster + "/" + w.key.Namespace, Bytes: w.bytes, Value: w})
+	}
+	evict.Largest(entries, m.bytes-maxBytes+maxBytes/20, func(w *workload) int {
+		m.dropped(w).Workloads++
+		m.remove(w)
+		return w.bytes
+	})
 }
 
-// dropQuietest drops workloads of a namespace that take so many bytes.
-func (m *Model) dropQuietest(in space, bytes int) {
-	var all []*workload
-	for _, w := range m.workloads {
-		if w.space() == in {
-			all = append(all, w)
-		}
+// dropped returns what was dropped of the namespace of a workload.
+func (m *Model) dropped(w *workload) *Dropped {
+	d := m.drops[w.space()]
+	if d == nil {
+		d = &Dropped{}
+		m.drops[w.space()] = d
 	}
-	slices.SortFunc(all, func(a, b *workload) int {
-		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.key.Top.String(), b.key.Top.String()))
-	})
-	target := m.bytes - bytes
-	for _, w := range all {
-		if m.bytes <= target {
-			return
-		}
-		m.remove(w)
-		m.spaces[in].dropped.Workloads++
-	}
+	return d
 }
 
 func (m *Model) remove(w *workload) {
-	m.account(w, -w.bytes)
+	m.bytes -= w.bytes
 	delete(m.workloads, w.key)
 }
 
@@ -220,11 +206,11 @@ func (m *Model) forget(now time.Time) {
 			m.remove(w)
 		}
 	}
-	for in, u := range m.spaces {
-		if u.bytes == 0 {
-			delete(m.spaces, in)
-		}
+	used := map[space]bool{}
+	for _, w := range m.workloads {
+		used[w.space()] = true
 	}
+	maps.DeleteFunc(m.drops, func(in space, _ *Dropped) bool { return !used[in] })
 	m.forgetRollouts(before.UnixNano())
 }
 

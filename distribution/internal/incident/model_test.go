@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -162,4 +163,37 @@ func TestManyProblemsOfANamespace(t *testing.T) {
 	}
 	require.Len(t, order, 14)
 	assert.Equal(t, []string{"othertrue", "noisytrue", "noisytrue", "otherfalse"}, order[10:])
+}
+
+// TestSizeIsWhatMemoryTakes: the bound is what is in memory, within a quarter.
+func TestSizeIsWhatMemoryTakes(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for name, line := range map[string]string{
+		"short": "%dm Widget/w%d !Odd event=%d: odd", "long": "%dm Widget/" + long + "%d !" + long + "{" + long + "} event=" + long + "%d related=" + long + ": " + long,
+	} {
+		s := newStory(t)
+		all := make([]plog.Logs, 0, 8000)
+		for i := range 8000 {
+			all = append(all, records.Logs(fmt.Sprintf(line, i%20, i/100, i))...)
+		}
+		before := heap()
+		for _, logs := range all {
+			// As from a receiver: nothing else has its texts.
+			encoded, err := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
+			require.NoError(t, err)
+			fresh, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(encoded)
+			require.NoError(t, err)
+			s.model.Add(fresh, began.Add(20*time.Minute))
+		}
+		used := heap() - before
+		assert.InEpsilon(t, used, s.model.Size(), 0.25, "%s: %d bytes of heap", name, used)
+		runtime.KeepAlive(all)
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }
