@@ -55,9 +55,10 @@ type workloadAt struct {
 	starts   timesOfFacts       // of containers
 	kills    timesOfFacts       // of containers, or of whole pods
 	ends     map[endsOf][]time.Time
-	scaled   []scaled         // the oldest first
-	deleted  map[string]bool  // the names of pods that their controller deleted
-	events   map[string]int64 // how many Events there are about a pod
+	scaled   []scaled             // the oldest first
+	deleted  map[string]bool      // the names of pods that their controller deleted
+	events   map[string][]*Fact   // about a pod
+	many     map[string]time.Time // see manyFrom
 	problems []*Problem
 	changes  []*Change
 	nodes    []string // of its pods
@@ -142,7 +143,7 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	m, now := v.model, v.now
 	k := &workloadAt{
 		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
-		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string]int64{},
+		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{},
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
 		r := m.rollouts.Workloads[key]
@@ -230,7 +231,7 @@ func (w *workloadAt) index(f *Fact) {
 }
 
 func (w *workloadAt) indexPod(f *Fact) {
-	w.events[f.Pod] += f.Count
+	w.events[f.Pod] = append(w.events[f.Pod], f)
 	w.cut.podNamed[f.Pod] = f
 	switch f.Reason {
 	case reasonStarted:

@@ -120,25 +120,36 @@ func (w *workloadAt) intervalsOf(t thread, occurrences []occurrence) (all []*int
 	if s != nil {
 		s.over, s.because = w.overAt(s, w.now)
 	}
-	return slices.DeleteFunc(all, (*interval).wasHarmless)
+	return slices.DeleteFunc(all, w.wasHarmless)
 }
 
-// wasHarmless reports whether there were fewer failures than make a difference, and it is over.
-func (s *interval) wasHarmless() bool {
-	count := int64(0)
+// wasHarmless reports whether there were fewer failures than make a difference, or only those of a start that went
+// well, and it is over.
+func (w *workloadAt) wasHarmless(s *interval) bool {
+	if s.over.IsZero() || s.grace == 0 || s.killed {
+		return false
+	}
+	count, isStart := int64(0), s.because != podEnded
 	for _, o := range s.occurrences {
 		count += o.n
+		isStart = isStart && o.at.Sub(w.startedBefore(o)) < s.grace
 	}
-	return !s.over.IsZero() && count < s.least && !s.killed
+	return count < s.least || isStart
 }
+
+const podEnded = "the pod has ended"
 
 // shown returns the occurrences of a fact, without those of a pod that ends, if they do not go on.
 func (w *workloadAt) shown(f *Fact) (all []occurrence) {
-	if f.First.Before(f.Moments[0].At) && f.Count > 1 {
-		all = append(all, occurrence{f, f.First, 1})
-	}
 	for _, m := range f.Moments {
 		all = append(all, occurrence{f, m.At, m.N})
+	}
+	if f.First.Before(all[0].at) && f.Count > 1 {
+		early := f.Count - f.total() // No record shows those.
+		if early <= 0 {              // The first record is later than the first occurrence.
+			early, all[0].n = 1, max(1, all[0].n-1)
+		}
+		all = slices.Insert(all, 0, occurrence{f, f.First, early})
 	}
 	pod := w.pods[f.Pod]
 	if pod == nil || pod.Stopped == 0 || f.symptom.outlives {
@@ -153,12 +164,16 @@ func (w *workloadAt) shown(f *Fact) (all []occurrence) {
 // isBefore reports whether a time is before another one, and not in the same second: most Events have whole seconds.
 func isBefore(at, other time.Time) bool { return at.Before(other) && at.Unix() != other.Unix() }
 
-// withoutStarts leaves out the failures while a container starts, unless they go on, or end the container.
+// withoutStarts leaves out the failures while a container starts, unless they go on, or end the container. After many,
+// a kubelet writes one in five minutes, so that nothing shows whether they go on.
 func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []occurrence) {
-	starts, goesOn := make([]time.Time, len(occurrences)), map[time.Time]bool{}
+	starts, goesOn, counts := make([]time.Time, len(occurrences)), map[time.Time]bool{}, map[time.Time]int64{}
 	for i, o := range occurrences {
 		starts[i] = w.startedBefore(o)
 		isLate := o.at.Sub(starts[i]) >= t.grace || o.isKill()
+		if counts[starts[i]] += o.n; !isLate && counts[starts[i]] >= rollout.ManyEvents {
+			goesOn[starts[i]] = true
+		}
 		if isLate && i > 0 && starts[i-1].Equal(starts[i]) {
 			before := occurrences[i-1].at
 			goesOn[starts[i]] = goesOn[starts[i]] || o.at.Sub(before) <= t.grace && before.Sub(starts[i]) < t.grace
@@ -235,7 +250,7 @@ func (w *workloadAt) wasKilled(f *Fact, from, until time.Time) bool {
 // overAt returns since when a problem was over, as far as it was known at a time; zero: it was not.
 func (w *workloadAt) overAt(s *interval, now time.Time) (over time.Time, because string) {
 	if pod := w.pods[s.fact.Pod]; pod != nil && pod.Stopped != 0 && !timeAt(pod.Stopped).After(now) && !s.outlives {
-		return later(timeAt(pod.Stopped), s.last()), "the pod has ended"
+		return later(timeAt(pod.Stopped), s.last()), podEnded
 	}
 	for i := range s.ends {
 		e := &s.ends[i]
@@ -263,10 +278,31 @@ func firstFrom(times []time.Time, from time.Time) time.Time {
 // at first: three times the longest pause between its reports show that it is over. After a kill, the container has to
 // fail again.
 func (w *workloadAt) quietOf(s *interval) time.Duration {
-	if s.grace == 0 || s.killed || w.events[s.fact.Pod] > rollout.ManyEvents {
+	if many := w.manyFrom(s.fact.Pod); s.grace == 0 || s.killed || !many.IsZero() && !many.After(s.last()) {
 		return s.quiet
 	}
 	return min(s.quiet, max(probeQuiet, 3*s.pause))
+}
+
+// manyFrom returns from when on a kubelet had written many Events about a pod; zero: it has not.
+func (w *workloadAt) manyFrom(pod string) time.Time {
+	from, ok := w.many[pod]
+	if ok {
+		return from
+	}
+	var moments []Moment
+	for _, f := range w.events[pod] {
+		moments = append(append(moments, Moment{f.First, f.Count - f.total()}), f.Moments...)
+	}
+	slices.SortFunc(moments, func(a, b Moment) int { return a.At.Compare(b.At) })
+	count := int64(0)
+	for _, m := range moments {
+		if count += max(0, m.N); count > rollout.ManyEvents && from.IsZero() {
+			from = m.At
+		}
+	}
+	w.many[pod] = from
+	return from
 }
 
 // endsOf is what can end a problem of a container, an object or a workload.

@@ -93,6 +93,13 @@ func (s *story) record(line string) {
 			s.firsts[event] = r.At.String()
 		}
 		r.Settings["event"], r.Settings["count"], r.Settings["since"] = event, strconv.FormatInt(s.counts[event], 10), s.firsts[event]
+		if count, since, ok := strings.Cut(r.Settings["of"], "/"); ok { // It has occurred several times.
+			event = r.Name + r.Reason + r.Message
+			n, err := strconv.ParseInt(count, 10, 64)
+			require.NoError(s.t, err)
+			r.Settings["event"], r.Settings["count"], r.Settings["since"], r.Settings["new"] = event, count, since, strconv.FormatInt(n-s.counts[event], 10)
+			s.counts[event] = n
+		}
 		s.model.Add(r.Logs(began), began.Add(r.At))
 	}
 }

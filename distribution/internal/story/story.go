@@ -31,7 +31,7 @@ type Record struct {
 	Container  string // NAME, or KIND:NAME
 	Message    string
 	Warning    bool
-	// Settings are time (of the record, if it is late), inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash, event, count, since, related, owner, resolution, top and topuid.
+	// Settings are new (occurrences since the record before), time (of the record, if it is late), inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash, event, count, since, related, owner, resolution, top and topuid.
 	Settings map[string]string
 }
 
@@ -139,6 +139,10 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 	count, since := int64(0), ""
 	_, _ = fmt.Sscan(set["count"], &count)
 	record.Attributes().PutInt("k8s.event.count", count)
+	if fresh := int64(0); set["new"] != "" {
+		_, _ = fmt.Sscan(set["new"], &fresh)
+		record.Attributes().PutInt("k8s.event.occurrences", fresh)
+	}
 	if set["since"] != "" {
 		since = epoch.Add(Time(set["since"])).Format(time.RFC3339Nano)
 	}
