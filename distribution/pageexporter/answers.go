@@ -86,7 +86,7 @@ func first[T any](all []T, most int) []T { return all[:min(most, len(all))] }
 
 func eventOf(f *incident.Fact) event {
 	return event{
-		Record: f.Record, Key: f.Key, Object: f.Object().String(), Container: f.Container, Node: f.Node, Type: f.Type,
+		Record: f.ID, Key: f.Key, Object: f.Object().String(), Container: f.Container, Node: f.Node, Type: f.Type,
 		Reason: f.Reason, Message: f.Message, Reporter: f.Reporter, Count: f.Count, First: f.First, Last: f.Last,
 		Warning: f.IsWarning(),
 	}
@@ -94,17 +94,19 @@ func eventOf(f *incident.Fact) event {
 
 func (v *view) query() incident.Query { return v.filter.at(v.now) }
 
-// inModel returns a list of the model.
-func inModel[T any](v *view, list func(incident.Query, time.Time) []T) []T {
+func (v *view) at() *incident.At { return v.model.At(v.now, v.query()) }
+
+// inView returns a list of the model.
+func inView[T any](v *view, list func(*incident.At) []T) []T {
 	if v.left() != nil {
 		return nil
 	}
-	return list(v.query(), v.now)
+	return list(v.at())
 }
 
-func (v *view) problems() []incident.Problem  { return inModel(v, v.model.Problems) }
-func (v *view) changes() []incident.Change    { return inModel(v, v.model.Changes) }
-func (v *view) workloads() []incident.Summary { return inModel(v, v.model.Workloads) }
+func (v *view) problems() []incident.Problem  { return inView(v, (*incident.At).Problems) }
+func (v *view) changes() []incident.Change    { return inView(v, (*incident.At).Changes) }
+func (v *view) workloads() []incident.Summary { return inView(v, (*incident.At).Workloads) }
 
 // events returns the events, the newest first.
 func (v *view) events() (all []*incident.Fact) {
@@ -112,7 +114,7 @@ func (v *view) events() (all []*incident.Fact) {
 		all = append(all, s.Facts...)
 	}
 	slices.SortFunc(all, func(a, b *incident.Fact) int {
-		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Event, b.Event))
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Event, b.Event))
 	})
 	return all
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // filter has what a viewer has chosen. It restricts all answers.
@@ -97,8 +96,8 @@ func setTime(to *time.Time, value string) error {
 	if at = at.UTC(); err != nil || at.Year() < 0 || at.Year() > 9999 { // JSON has no other years.
 		return errors.New("it can be a time such as 2026-01-02T15:04:05Z")
 	}
-	if *to = at; !at.IsZero() { // Some programs send the zero time for what is not chosen.
-		*to = rollout.Bounded(at)
+	if *to = at; !at.IsZero() && at.Unix() < 0 { // Some programs send the zero time for what is not chosen.
+		*to = time.Unix(0, 0).UTC()
 	}
 	return nil
 }

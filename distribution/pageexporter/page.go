@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // The page shows at most this much at once. The page of a single workload shows more of it.
@@ -89,7 +89,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
 	"between": func(from, until time.Time) string { return incident.InWords(until.Sub(from)) },
 	"before":  func(c linked) string { return before(time.Duration(c.Before)) },
-	"short":   func(message string) string { return rollout.Cut(message, messageShown) },
+	"short":   func(message string) string { return record.Cut(message, messageShown) },
 	"offered": func() []int { return minutesOffered },
 }).ParseFS(files, "page.html.tmpl"))
 
@@ -110,17 +110,17 @@ func (v *view) render(name string) ([]byte, error) {
 }
 
 func (v *view) page(less shown) *page {
-	q, f := v.query(), v.filter
+	at, f := v.at(), v.filter
 	p := &page{
-		head: v.head(), Filter: f, Selects: selections(v.model.Values(q, v.now), f, less.of(valuesShown)),
-		Chart: chartOf(v.model.Counts(q, v.now, bars)),
+		head: v.head(), Filter: f, Selects: selections(at.Values(), f, less.of(valuesShown)),
+		Chart: chartOf(at.Counts(bars)),
 	}
 	p.Partial = p.RecordsSince.After(p.From)
 	workloads, troubled := v.workloads(), map[string]bool{}
 	chains := map[string][]incident.Object{}
 	for _, s := range workloads {
 		for _, fact := range s.Facts {
-			chains[fact.Record] = fact.Chain
+			chains[fact.ID] = fact.Chain
 		}
 	}
 	for _, found := range v.problems() {

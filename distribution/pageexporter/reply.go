@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
@@ -86,7 +85,7 @@ func (r *reply) addProblems() { r.Problems = fit(r, "problems", r.problems(), r.
 
 func (r *reply) addChanges() { r.Changes = fit(r, "changes", r.changes(), r.change) }
 
-func (r *reply) addWorkloads() { r.Workloads = fit(r, "workloads", r.workloads(), summary) }
+func (r *reply) addWorkloads() { r.Workloads = fit(r, "workloads", r.workloads(), r.summary) }
 
 func (r *reply) addEvents() { r.Events = fit(r, "events", r.events(), eventOf) }
 
@@ -98,7 +97,7 @@ func (r *reply) addRollouts() {
 func (r *reply) addSummary() {
 	r.Summary = &incident.Summary{Key: r.key, Reasons: []incident.Counted{}}
 	for _, s := range r.workloads() {
-		*r.Summary = summary(s)
+		*r.Summary = r.summary(s)
 	}
 }
 
@@ -135,18 +134,7 @@ func (r *reply) change(c incident.Change) incident.Change {
 	return c
 }
 
-// reasonsShown is how many reasons of a workload an answer has. The others are one.
-const reasonsShown = 20
-
-// summary returns a workload with its first reasons, and the sum of the others.
-func summary(s incident.Summary) incident.Summary {
-	if len(s.Reasons) > reasonsShown {
-		others := incident.Counted{Value: "(others)"}
-		for _, c := range s.Reasons[reasonsShown:] {
-			others.N, others.Warning = others.N+c.N, others.Warning || c.Warning
-		}
-		s.Reasons = append(slices.Clip(s.Reasons[:reasonsShown]), others)
-	}
-	s.Manifests = first(s.Manifests, reasonsShown)
+func (r *reply) summary(s incident.Summary) incident.Summary {
+	s.Manifests = first(s.Manifests, r.below)
 	return s
 }

@@ -52,7 +52,7 @@ type spanWarning struct {
 
 // rollouts returns the traces of the workload's rollouts as trees, the newest first, with so many pods.
 func (v *view) rollouts(pods int) []*span {
-	all := v.model.Spans(v.filter.Workload, v.now)
+	all := v.at().Spans()
 	slices.SortFunc(all, func(a, b rollout.Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -165,7 +166,7 @@ func TestRollbackIsNews(t *testing.T) {
 	for _, w := range m.Workloads {
 		w.Revisions[first].Closed = true
 	}
-	again, _ := rollout.Read(read(t, "a rollback is another trace")[len(update)])
+	again, _ := rollout.Read(record.Read(read(t, "a rollback is another trace")[len(update)]), &rollout.Model{})
 	for _, key := range m.Join(again) {
 		assert.Equal(t, first, key.Revision)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
@@ -24,12 +25,12 @@ func TestTimesThatAnybodyMayWrite(t *testing.T) {
 0:02 Pod/web-aaa-1 Scheduled event=3: Successfully assigned shop/web-aaa-1 to node-0
 0:03 Pod/web-aaa-1 !BackOff{app} x5 event=4: Back-off restarting failed container
 0:04 Pod/web-aaa-1 Started{app} event=5: Container started`) {
-				record := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+				odd := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 				if i == 3 {
-					record.SetTimestamp(at)
-					record.Attributes().PutStr("k8s.event.start_time", start)
+					odd.SetTimestamp(at)
+					odd.Attributes().PutStr("k8s.event.start_time", start)
 				}
-				read, _ := Read(logs)
+				read, _ := Read(record.Read(logs), &Model{})
 				m.Join(read)
 			}
 			spans := 0
