@@ -12,8 +12,7 @@ import (
 
 // What follows is what the page, the JSON and the tools for agents have in common.
 
-// view is the model as a request sees it. It is valid while the board computes the answer. The lists of a viewer
-// who has left are empty.
+// view is the model as a request sees it. It is valid while the board computes the answer.
 type view struct {
 	model   *incident.Model
 	now     time.Time
@@ -94,23 +93,17 @@ func eventOf(f *incident.Fact) event {
 
 func (v *view) query() incident.Query { return v.filter.at(v.now) }
 
-func (v *view) at() *incident.At { return v.model.At(v.now, v.query()) }
-
-// inView returns a list of the model.
-func inView[T any](v *view, list func(*incident.At) []T) []T {
+// at returns what the filter chooses of the model; nothing, after the viewer has left.
+func (v *view) at() *incident.At {
 	if v.left() != nil {
-		return nil
+		return incident.NewModel(v.now).At(v.now, v.query())
 	}
-	return list(v.at())
+	return v.model.At(v.now, v.query())
 }
-
-func (v *view) problems() []incident.Problem  { return inView(v, (*incident.At).Problems) }
-func (v *view) changes() []incident.Change    { return inView(v, (*incident.At).Changes) }
-func (v *view) workloads() []incident.Summary { return inView(v, (*incident.At).Workloads) }
 
 // events returns the events, the newest first.
 func (v *view) events() (all []*incident.Fact) {
-	for _, s := range v.workloads() {
+	for _, s := range v.at().Workloads() {
 		all = append(all, s.Facts...)
 	}
 	slices.SortFunc(all, func(a, b *incident.Fact) int {

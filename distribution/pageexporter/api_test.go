@@ -31,7 +31,7 @@ func serveAt(t *testing.T, h *handler, path string) (status int, body string) {
 
 func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 	b := boardOf(imageChange)
-	id := viewOf(b, everything(t)).problems()[0].Key.ID()
+	id := viewOf(b, everything(t)).at().Problems()[0].Key.ID()
 	for file, path := range map[string]string{
 		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T10:04:00Z", "workloads": "/api/workloads/",
 		"workload": "/api/workloads/" + id, "events": "/api/events?type=Warning&limit=1",

@@ -132,10 +132,10 @@ func TestAViewerWhoLeavesEndsTheLook(t *testing.T) {
 	b := boardOf(imageChange)
 	ctx, leave := context.WithCancel(t.Context())
 	_, err := b.look(ctx, "page", everything(t), func(v *view) ([]byte, error) {
-		assert.NotEmpty(t, v.problems())
+		assert.NotEmpty(t, v.at().Problems())
 		leave()
-		assert.Empty(t, v.problems())
-		assert.Empty(t, v.changes())
+		assert.Empty(t, v.at().Problems())
+		assert.Empty(t, v.at().Changes())
 		return endpoints["events"](v)
 	})
 	assert.ErrorIs(t, err, context.Canceled)

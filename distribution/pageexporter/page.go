@@ -116,14 +116,14 @@ func (v *view) page(less shown) *page {
 		Chart: chartOf(at.Counts(bars)),
 	}
 	p.Partial = p.RecordsSince.After(p.From)
-	workloads, troubled := v.workloads(), map[string]bool{}
+	workloads, troubled := at.Workloads(), map[string]bool{}
 	chains := map[string][]incident.Object{}
 	for _, s := range workloads {
 		for _, fact := range s.Facts {
 			chains[fact.ID] = fact.Chain
 		}
 	}
-	for _, found := range v.problems() {
+	for _, found := range at.Problems() {
 		troubled[found.Key.ID()] = true
 		found.Earlier = first(found.Earlier, earlierShown)
 		c := card{found, f, chains[found.Record], p.Until}
@@ -140,7 +140,7 @@ func (v *view) page(less shown) *page {
 		switch {
 		case f.Workload != "":
 			p.One = &workloadPage{
-				Key: s.Key, Filter: f, Changes: first(v.changes(), less.of(changesShown)),
+				Key: s.Key, Filter: f, Changes: first(at.Changes(), less.of(changesShown)),
 				Rollouts: first(v.rollouts(less.of(podsShown)), less.of(rolloutsShown)), Events: each(first(s.Facts, less.of(maxLimit)), eventOf),
 			}
 		case troubled[s.Key.ID()]:

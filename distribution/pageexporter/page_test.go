@@ -65,7 +65,7 @@ func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
 	html, err := viewOf(b, everything(t)).render("page")
 	require.NoError(t, err)
 	golden(t, "page.html", string(html))
-	id := viewOf(b, everything(t)).problems()[0].Key.ID()
+	id := viewOf(b, everything(t)).at().Problems()[0].Key.ID()
 	golden(t, "workload.html", render(t, b, "workload="+id))
 }
 
@@ -182,7 +182,7 @@ func FuzzWhatEventsSayStaysText(f *testing.F) {
 			b.add(logs)
 			v := viewOf(b, everything(t))
 			all := ""
-			for _, workload := range []string{"", v.workloads()[0].Key.ID()} {
+			for _, workload := range []string{"", v.at().Workloads()[0].Key.ID()} {
 				v.filter.Workload = workload
 				html, err := v.render("page")
 				require.NoError(t, err)

@@ -28,9 +28,8 @@ type reply struct {
 
 // style is how much an answer says.
 type style struct {
-	below  int    // values of a list in a value
-	room   int    // bytes of all values
-	indent string // of JSON
+	below, room int    // values of a list in a value, and bytes of all values
+	indent      string // of JSON
 }
 
 var (
@@ -81,11 +80,11 @@ func fit[T, S any](r *reply, name string, all []T, show func(T) S) []json.RawMes
 	return list
 }
 
-func (r *reply) addProblems() { r.Problems = fit(r, "problems", r.problems(), r.problem) }
+func (r *reply) addProblems() { r.Problems = fit(r, "problems", r.at().Problems(), r.problem) }
 
-func (r *reply) addChanges() { r.Changes = fit(r, "changes", r.changes(), r.change) }
+func (r *reply) addChanges() { r.Changes = fit(r, "changes", r.at().Changes(), r.change) }
 
-func (r *reply) addWorkloads() { r.Workloads = fit(r, "workloads", r.workloads(), r.summary) }
+func (r *reply) addWorkloads() { r.Workloads = fit(r, "workloads", r.at().Workloads(), r.summary) }
 
 func (r *reply) addEvents() { r.Events = fit(r, "events", r.events(), eventOf) }
 
@@ -96,7 +95,7 @@ func (r *reply) addRollouts() {
 // addSummary adds what the workload did, which may be nothing in what is chosen.
 func (r *reply) addSummary() {
 	r.Summary = &incident.Summary{Key: r.key, Reasons: []incident.Counted{}}
-	for _, s := range r.workloads() {
+	for _, s := range r.at().Workloads() {
 		*r.Summary = r.summary(s)
 	}
 }
