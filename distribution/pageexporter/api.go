@@ -3,6 +3,7 @@
 package pageexporter
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"regexp"
@@ -26,7 +27,7 @@ type requestError struct {
 
 var (
 	// errNoWorkload is the answer about a workload that has no event.
-	errNoWorkload = requestError{errors.New("api/workloads lists those that have"), http.StatusNotFound}
+	errNoWorkload = requestError{errors.New("api/workloads and the tool events list those that have"), http.StatusNotFound}
 	errNoAnswer   = requestError{errors.New("there are api/problems, api/changes, api/workloads, api/workloads/ID and api/events"), http.StatusNotFound}
 )
 
@@ -44,6 +45,5 @@ func serveError(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	body, _ := encode(map[string]string{"error": err.Error()}, "", "")
-	_, _ = w.Write(body)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
 }

@@ -70,7 +70,7 @@ func TestABadParameterIsNamed(t *testing.T) {
 	}
 	status, body := fetch(t, b, "/api/workloads/wnobody")
 	assert.Equal(t, http.StatusNotFound, status)
-	assert.Contains(t, body, "no workload with the name \\\"wnobody\\\", nor an object of one, has an event in the last hour: api/workloads lists those that have")
+	assert.Contains(t, body, "no workload with the name \\\"wnobody\\\", nor an object of one, has an event in the last hour: api/workloads and the tool events list those that have")
 }
 
 // TestAWorkloadWithoutWhatIsChosen is known: the answer has none of it. Another one is not.
@@ -86,5 +86,5 @@ func TestAWorkloadWithoutWhatIsChosen(t *testing.T) {
 	}
 	status, body = fetch(t, b, "/api/workloads/nobody?reason=Failed")
 	assert.Equal(t, http.StatusNotFound, status)
-	assert.Contains(t, body, "api/workloads lists those that have")
+	assert.Contains(t, body, "api/workloads and the tool events list those that have")
 }

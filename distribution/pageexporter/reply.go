@@ -33,7 +33,7 @@ type style struct {
 }
 
 var (
-	forPrograms = style{below: 100, room: maxAnswer - 64<<10, indent: "  "}
+	forPrograms = style{below: 100, room: maxAnswer - 256<<10, indent: "  "}
 	forAgents   = style{below: 3, room: 256 << 10} // An agent pays for each word.
 )
 
