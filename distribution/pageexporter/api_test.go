@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -87,4 +89,20 @@ func TestAWorkloadWithoutWhatIsChosen(t *testing.T) {
 	status, body = fetch(t, b, "/api/workloads/nobody?reason=Failed")
 	assert.Equal(t, http.StatusNotFound, status)
 	assert.Contains(t, body, "api/workloads and the tool events list those that have")
+}
+
+func TestAParameterNamesAWorkload(t *testing.T) {
+	_, body := fetch(t, boardOf(imageChange), "/api/workloads?workload=deployment/quiet")
+	assert.Contains(t, body, `"name": "quiet"`)
+	assert.NotContains(t, body, `"name": "checkout"`)
+}
+
+// TestTimesThatProgramsSend for "not chosen", and for the beginning of all times.
+func TestTimesThatProgramsSend(t *testing.T) {
+	none, err := filterFrom(url.Values{"until": {"0001-01-01T00:00:00Z"}})
+	require.NoError(t, err)
+	assert.Equal(t, everything(t), none)
+	first, err := filterFrom(url.Values{"until": {"0000-01-01T00:00:00Z"}})
+	require.NoError(t, err)
+	assert.Equal(t, time.Unix(0, 0).UTC(), first.Until, "what a model can compute with")
 }

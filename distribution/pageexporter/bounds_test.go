@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
@@ -76,18 +77,44 @@ func TestAListThatIsCutHasItsLength(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(body), &head), path)
 		assert.Equal(t, want, head.Total, path)
 	}
+	for i := range podsShown + 1 {
+		for _, r := range story.Records(fmt.Sprintf("0:30 Pod/big-aaa-%d starts", i)) {
+			b.add(r.Logs(story.Epoch))
+		}
+	}
+	_, body := fetch(t, b, "/api/workloads/big?limit=1")
+	var big struct {
+		Rollouts []struct{ Total map[string]int }
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &big))
+	require.Len(t, big.Rollouts, 1)
+	assert.Equal(t, map[string]int{"spans": podsShown + 1}, big.Rollouts[0].Total)
+
 	text, _ := call(t, agentOf(t, b), "problems", nil)
 	assert.Contains(t, text, `"total":{"problems":13}`)
 	text, _ = call(t, agentOf(t, b), "what_changed", map[string]any{"workload": "many"})
 	assert.Contains(t, text, `"total":{"pods":12,"records":12}`, "the lists of a problem")
 	assert.NotContains(t, text, `"total":{"problems"`)
-	many := &span{Name: "rollout deployment/web", Spans: make([]*span, podsShown+1)}
-	for i := range many.Spans {
-		many.Spans[i] = &span{}
+}
+
+// TestTheListsOfAProblemAreCut, each with its length, and those of causes.
+func TestTheListsOfAProblemAreCut(t *testing.T) {
+	five := []string{"1", "2", "3", "4", "5"}
+	p := incident.Problem{
+		Earlier: make([]time.Time, 5), Revisions: five, Pods: five, Nodes: five, Records: five,
+		Causes: []incident.Cause{{Change: incident.Change{Records: five}}},
 	}
-	many.cut(podsShown)
-	assert.Equal(t, totals{"spans": podsShown + 1}, many.Total)
-	assert.Len(t, many.Spans, podsShown)
+	r := &reply{style: style{below: 3}}
+	shown := r.problem(p)
+	assert.Equal(t, totals{"earlier": 5, "revisions": 5, "pods": 5, "nodes": 5, "records": 5}, shown.Total)
+	for _, list := range [][]string{shown.Revisions, shown.Pods, shown.Nodes, shown.Records, shown.Causes[0].Records} {
+		assert.Equal(t, five[:3], list)
+	}
+	assert.Len(t, shown.Earlier, 3)
+	assert.Len(t, p.Causes[0].Records, 5, "the model's")
+	assert.Len(t, r.summary(incident.Summary{Manifests: five}).Manifests, 3)
+	p.Pods = five[:3]
+	assert.NotContains(t, r.problem(p).Total, "pods")
 }
 
 // TestSlowReadersHoldABoundedMemory: answers that are being written are counted until they are.

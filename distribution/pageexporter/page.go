@@ -19,7 +19,6 @@ const (
 	workloadsShown = 50
 	valuesShown    = 100
 	changesShown   = 50
-	earlierShown   = 20  // of a problem
 	messageShown   = 120 // bytes, in the list of workloads
 )
 
@@ -125,7 +124,6 @@ func (v *view) page(less shown) *page {
 	}
 	for _, found := range at.Problems() {
 		troubled[found.Key.ID()] = true
-		found.Earlier = first(found.Earlier, earlierShown)
 		c := card{found, f, chains[found.Record], p.Until}
 		switch {
 		case len(p.Current)+len(p.Over) == less.of(problemsShown):
