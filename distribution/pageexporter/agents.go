@@ -89,7 +89,7 @@ func newAgentsHandler(b *board) http.Handler {
 		})
 	}
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxCall,
+		Stateless: true, JSONResponse: true,
 		DisableLocalhostProtection: true, // The page checks Host, and knows allowed_hosts.
 	})
 }

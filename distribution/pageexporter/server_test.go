@@ -118,6 +118,8 @@ func TestABrowserGetsTheSameContentOnce(t *testing.T) {
 	status, _, body := ask(t, http.MethodGet, url+"/content", map[string]string{"If-None-Match": header.Get("ETag")})
 	assert.Equal(t, http.StatusNotModified, status)
 	assert.Empty(t, body)
+	_, page := get(t, url+"/")
+	assert.NotEqual(t, header.Get("ETag"), page.Get("ETag"), "of another answer")
 }
 
 func TestOtherSitesCannotReadThePage(t *testing.T) {
@@ -237,7 +239,10 @@ func TestCallsThatComeSlowlyKeepNobodyAway(t *testing.T) {
 		require.NoError(t, err)
 	}
 	get(t, url)
-	status, _, body := post(t, url+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	status, _, body := post(t, url+"/mcp", strings.Repeat(" ", maxCall+1))
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, body, "send at most 65536 bytes")
+	status, _, body = post(t, url+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, body, "what_changed")
 }
