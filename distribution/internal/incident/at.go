@@ -59,6 +59,7 @@ type workloadAt struct {
 	deleted  map[string]bool      // the names of pods that their controller deleted
 	events   map[string][]*Fact   // about a pod
 	many     map[string]time.Time // see manyFrom
+	uids     map[string]time.Time // when the objects with its name appeared
 	problems []*Problem
 	changes  []*Change
 	nodes    []string // of its pods
@@ -143,7 +144,7 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	m, now := v.model, v.now
 	k := &workloadAt{
 		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
-		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{},
+		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
 		r := m.rollouts.Workloads[key]
@@ -206,6 +207,9 @@ func (f *Fact) until(t time.Time) *Fact {
 
 // index notes what answers ask for often.
 func (w *workloadAt) index(f *Fact) {
+	if at, ok := w.uids[f.Workload.UID]; f.Workload.UID != "" && (!ok || f.First.Before(at)) {
+		w.uids[f.Workload.UID] = f.First
+	}
 	if !f.IsWarning() || f.change != nil {
 		w.signs[f.subject()] = append(w.signs[f.subject()], f)
 	}

@@ -133,6 +133,7 @@ var messages = []message{
 	{says: says(`exceeded quota: ([^,]+)`), kind: kindQuota, can: inCreations, text: "the quota %1 is used up"},
 	{says: says(`failed calling webhook "([^"]+)"`), kind: kindWebhook, can: inCreations, text: "the webhook %1 does not answer"},
 	{says: says(`admission webhook "([^"]+)" denied`), kind: kindWebhook, can: inCreations, text: "the webhook %1 refuses it"},
+	{says: says(`ValidatingAdmissionPolicy '([^']+)' .*denied request`), kind: kindWebhook, can: inCreations, text: "the policy %1 refuses it"},
 	{says: says(`violates PodSecurity "([^"]+)"`), kind: kindWebhook, can: inCreations, text: "the Pod Security level %1 refuses it"},
 	{says: says(`(?i)configmap ("[^"]+") not found`), kind: kindConfig, can: inVolumes, text: "the configmap %1 not found"},
 	{says: says(`(?i)secret ("[^"]+") not found`), kind: kindConfig, can: inVolumes, text: "the secret %1 not found"},

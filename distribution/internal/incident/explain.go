@@ -68,6 +68,9 @@ func (l *link) connects(c *Change, e *explanation) bool {
 	if !slices.Contains(l.changes, c.what) || !slices.Contains(l.can, e.p.Class) || e.p.Onset.Sub(c.At) < -(resolution+l.late) {
 		return false
 	}
+	if uid := e.p.intervals[0].uid; c.Key == e.p.Key && c.uid != "" && uid != "" && c.uid != uid {
+		return false // Another workload has had this name.
+	}
 	at, ok := l.from.of(c, e)
 	isIn := ok && e.p.Onset.Sub(at) <= l.within && !slices.Contains(e.p.Records, first(c.Records))
 	return isIn && !slices.ContainsFunc(l.only, func(only condition) bool { return !only.holds(c, e) })

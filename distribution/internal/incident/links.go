@@ -96,7 +96,7 @@ var links = []link{
 	{changes: []*change{nodeRemoved, nodeNotDrained}, where: ofNode, can: places, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 2},
 	{
 		changes: []*change{nodeNotReady, nodeCordoned, nodeMemory, nodeDisk, nodeProcesses, nodeEvicts, nodeShutDown, nodeRemoved},
-		where:   ofLeftNode, can: allClasses, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{ofMovedPods}, weight: 2,
+		where:   ofLeftNode, can: startups, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{ofMovedPods}, weight: 2,
 	},
 
 	{changes: []*change{rolledOut, takenBack}, where: ofNamespace, can: runtimes, from: sinceDoneElsewhere, within: othersTime, only: []condition{isNoVictim}, weight: 1},

@@ -324,6 +324,7 @@ func TestEachMessage(t *testing.T) {
 		"the quota small is used up":                          `pods "x" is forbidden: exceeded quota: small, requested: cpu=1`,
 		"the webhook a.b does not answer":                     `Internal error occurred: failed calling webhook "a.b": no endpoints`,
 		"the webhook a.b refuses it":                          `admission webhook "a.b" denied the request: no`,
+		"the policy no-root refuses it":                       `pods "x" is forbidden: ValidatingAdmissionPolicy 'no-root' with binding 'b' denied request: root`,
 		"the Pod Security level restricted:latest refuses it": `pods "x" is forbidden: violates PodSecurity "restricted:latest": privileged`,
 		`the configmap "c" not found`:                         `MountVolume.SetUp failed: configmap "c" not found`,
 		`the secret "c" not found`:                            `Error: secret "c" not found`,

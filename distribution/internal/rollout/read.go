@@ -118,7 +118,7 @@ func (in reader) readPod(of *record.Record) bool {
 	}
 	r := in.revision(of, of.Revision)
 	p := r.pod(of.Pod)
-	p.Name, p.Node = of.Object().Name, max(p.Node, of.Node)
+	p.Name, p.Node = of.Object().Name, max(p.Node, of.NodeOfPod())
 	joinEvents(&p.Events, map[string]Event{of.Event: e})
 	if of.Kind != record.KindStopping {
 		p.First = earliest(p.First, e.First)
