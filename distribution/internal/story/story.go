@@ -77,7 +77,7 @@ var starts = []struct {
 	at              time.Duration
 	reason, message string
 }{
-	{0, "Scheduled", "Successfully assigned shop/POD to worker-1"}, {time.Second, "Pulling{app}", `Pulling image "shop:2"`},
+	{0, "Scheduled", "Successfully assigned shop/POD to NODE"}, {time.Second, "Pulling{app}", `Pulling image "shop:2"`},
 	{3 * time.Second, "Pulled{app}", `Successfully pulled image "shop:2" in 1.9s (2s including waiting). Image size: 1234 bytes.`},
 	{3 * time.Second, "Created{app}", "Container created"}, {4 * time.Second, "Started{app}", "Container started"},
 }
@@ -101,6 +101,7 @@ func recordOf(at time.Duration, fields []string, message string) Record {
 			r.Settings["count"], r.Settings["since"], _ = strings.Cut(strings.TrimPrefix(field, "x"), "/")
 		}
 	}
+	r.Message = strings.ReplaceAll(r.Message, "NODE", cmp.Or(r.Settings["node"], "worker-1"))
 	return r
 }
 
