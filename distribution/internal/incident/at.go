@@ -38,7 +38,7 @@ type cut struct {
 	naming    map[name][]*Change  // whose records name an object, the oldest first
 	rescaled  map[space][]*Fact   // what autoscalers set
 	podNamed  map[string]*Fact    // a fact about each pod, by its UID
-	onsets    []onset             // of all problems, the oldest first
+	onsets    map[string][]onset  // of all problems by cluster, but those of nodes, the oldest first
 }
 
 // workloadAt is what is known of a workload at the time of a cut.
@@ -102,7 +102,7 @@ func (t *timesOfFacts) times(c containerOf) []time.Time {
 func (m *Model) cutAt(now time.Time) *cut {
 	v := &cut{
 		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
-		podNamed: map[string]*Fact{}, naming: map[name][]*Change{},
+		podNamed: map[string]*Fact{}, naming: map[name][]*Change{}, onsets: map[string][]onset{},
 	}
 	for key, w := range m.workloads {
 		if known := v.workloadAt(w); len(known.facts) > 0 {
@@ -114,7 +114,9 @@ func (m *Model) cutAt(now time.Time) *cut {
 		v.addChanges(w)
 		w.problems = w.findProblems()
 		for _, p := range w.problems {
-			v.onsets = append(v.onsets, onset{p.Onset, p.Key, p.Class})
+			if p.Class != classNode {
+				v.onsets[w.key.Cluster] = append(v.onsets[w.key.Cluster], onset{p.Onset, p.Key})
+			}
 		}
 	}
 	for in := range v.in {
@@ -123,7 +125,9 @@ func (m *Model) cutAt(now time.Time) *cut {
 	for n := range v.naming {
 		slices.SortFunc(v.naming[n], compareChanges)
 	}
-	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
+	for _, onsets := range v.onsets {
+		slices.SortFunc(onsets, func(a, b onset) int { return a.at.Compare(b.at) })
+	}
 	return v
 }
 

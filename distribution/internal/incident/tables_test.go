@@ -128,6 +128,7 @@ func TestEachEventOfAChange(t *testing.T) {
 
 // objects are those of the kinds of changes.
 var objects = map[string]string{
+	"deployment.apps": "Deployment/web", "statefulset.apps": "StatefulSet/web", "daemonset.apps": "DaemonSet/web", "rollout.argoproj.io": "Rollout/web",
 	"node": "Node/node-0", "pod": "Pod/web-aaa-1", "persistentvolumeclaim": "PersistentVolumeClaim/data",
 	"kustomization.kustomize.toolkit.fluxcd.io": "Kustomization/web", "helmrelease.helm.toolkit.fluxcd.io": "HelmRelease/web",
 	"gitrepository.source.toolkit.fluxcd.io": "GitRepository/web", "application.argoproj.io": "Application/web",
@@ -141,6 +142,11 @@ func lineOf(r *row, kind string) string {
 		message = "Marking for deletion Pod shop/web-aaa-1"
 	case r.reason == "ScaleDown":
 		message = "deleting pod for node scale down"
+	case r.shows == reloaded:
+		message = "Changes detected in 'settings' of type 'CONFIGMAP' in namespace 'shop'"
+		if strings.Contains(r.text, "Secret") {
+			message = strings.Replace(message, "CONFIGMAP", "SECRET", 1)
+		}
 	case r.shows == deployed:
 		message = "Deployment/shop/web configured"
 	}
@@ -262,6 +268,10 @@ func TestEachOtherLink(t *testing.T) {
 			podEvicted: {
 				{web, "30:00 Pod/web-aaa-1 EvictedByVPA: evicted", "30:01 Pod/web-aaa-2 starts", crash(31*time.Minute, "web-aaa-2")},
 				{web, "10:00 Pod/web-aaa-2 starts", "30:00 Pod/web-aaa-1 EvictedByVPA: evicted", crash(31*time.Minute, "web-aaa-2")},
+			},
+			reloaded: {
+				{scale, web, "30:00 Deployment/web Reloaded: Changes detected in 'settings' of type 'CONFIGMAP'", "30:00 Pod/web-bbb-1 starts", crash(31*time.Minute, "web-bbb-1")},
+				{scale, web, "30:00 Deployment/web Reloaded: Changes detected in 'settings' of type 'CONFIGMAP'", crash(31*time.Minute, "web-aaa-1")},
 			},
 			podPreempted: {
 				{web, "30:00 Pod/web-aaa-1 Preempted: Preempted by a pod", "30:01 Pod/web-aaa-2 starts", crash(31*time.Minute, "web-aaa-2")},

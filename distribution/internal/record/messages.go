@@ -145,7 +145,7 @@ func HasCause(message string) bool {
 // No later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
 var harmless = map[string]bool{
 	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
-	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true, "CgroupV1": true, "InvalidDiskCapacity": true,
+	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true, "LoggingDisabled": true, "CgroupV1": true, "InvalidDiskCapacity": true,
 	"CheckLimitsForResolvConf": true, "FailedToUpdateEndpoint": true, "FailedToUpdateEndpointSlices": true,
 	"FailedToCreateEndpoint": true,
 }

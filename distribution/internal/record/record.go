@@ -34,6 +34,7 @@ type Record struct {
 	Event      string      // the same for all records of an Event
 	Type       string
 	Reason     string
+	Action     string
 	Kind       string // what the reason and the message mean: see KindOf
 	Message    string
 	Reporter   string
@@ -75,7 +76,7 @@ func recordOf(attributes pcommon.Map, s *Subject, record plog.LogRecord) *Record
 	r := &Record{
 		Subject: s, Attributes: attributes, ID: text(event, "log.record.uid"), Event: text(event, "k8s.event.uid"),
 		Type:   cmp.Or(text(event, "k8s.event.type"), Cut(record.SeverityText(), maxName)),
-		Reason: text(event, "k8s.event.reason"), Message: Cut(record.Body().AsString(), maxMessage),
+		Reason: text(event, "k8s.event.reason"), Action: text(event, "k8s.event.action"), Message: Cut(record.Body().AsString(), maxMessage),
 		Reporter: text(event, "k8s.event.reporting_controller"), Related: text(event, "k8s.event.related.name"),
 		Resolution: text(event, "k8s.owner.resolution"), StoredIn: text(event, "k8s.event.namespace"),
 		IsInit: strings.HasPrefix(field, "spec.initContainers"), IsDebug: strings.HasPrefix(field, "spec.ephemeralContainers"),

@@ -150,7 +150,7 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 	event := cmp.Or(set["event"], fmt.Sprintf("%s.%s.%s.%s", uid, r.Reason, r.Container, r.Message))
 	putAll(record.Attributes(), map[string]string{
 		"k8s.event.uid": event, "log.record.uid": fmt.Sprintf("%s-%d", event, count), "k8s.event.reason": r.Reason,
-		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": since, "k8s.event.related.name": set["related"],
+		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": since, "k8s.event.related.name": set["related"], "k8s.event.action": set["action"],
 		"k8s.owner.resolution": set["resolution"], "k8s.object.fieldpath": fieldOf(r.Container),
 	})
 	return logs
@@ -181,7 +181,7 @@ var groups = map[string]string{
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
 	"HorizontalPodAutoscaler": "autoscaling/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "VirtualMachine": "kubevirt.io/v1",
 	"VirtualMachineInstance": "kubevirt.io/v1", "HelmRelease": "helm.toolkit.fluxcd.io/v2", "Application": "argoproj.io/v1alpha1",
-	"GitRepository": "source.toolkit.fluxcd.io/v1",
+	"GitRepository": "source.toolkit.fluxcd.io/v1", "Rollout": "argoproj.io/v1alpha1",
 }
 
 func versionOf(kind string) string { return cmp.Or(groups[kind], "v1") }
