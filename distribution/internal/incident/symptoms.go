@@ -230,5 +230,5 @@ func (e events) match(f *Fact) bool {
 	case len(e.kinds) > 0 && !slices.Contains(e.kinds, f.Kind), e.says != nil && !e.says.MatchString(f.Message):
 		return false
 	}
-	return e.isNormal || f.IsWarning() && !record.IsHarmless(f.Reason)
+	return e.isNormal || f.IsWarning() && !f.IsHarmless
 }

@@ -153,8 +153,5 @@ var harmless = map[string]bool{
 // HarmlessReasons returns the reasons of warnings that are no problem, in the order of the alphabet.
 func HarmlessReasons() []string { return slices.Sorted(maps.Keys(harmless)) }
 
-// IsHarmless reports whether a warning with this reason is no problem.
-func IsHarmless(reason string) bool { return harmless[reason] }
-
 // JobFailures are the reasons of Events that report that a Job failed.
 var JobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}

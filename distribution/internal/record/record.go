@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,13 +44,14 @@ type Record struct {
 	StoredIn   string // the namespace of the Event, if it is not that of its object
 	IsInit     bool   // it is about a container that runs before the others
 	IsDebug    bool   // it is about a container with which somebody debugs the pod
+	IsHarmless bool   // a warning with this reason is no problem
 	Count      int64  // occurrences in all
 	N          int64  // occurrences since the record before
 	First, At  time.Time
 }
 
-// Read returns the records of Events.
-func Read(logs plog.Logs) (all []*Record) {
+// Read returns the records of Events. Reasons of warnings that are no problem come in addition to the known ones.
+func Read(logs plog.Logs, harmlessReasons ...string) (all []*Record) {
 	for _, resource := range logs.ResourceLogs().All() {
 		var s *Subject
 		for _, scope := range resource.ScopeLogs().All() {
@@ -60,7 +62,9 @@ func Read(logs plog.Logs) (all []*Record) {
 				if s == nil {
 					s = SubjectOf(resource.Resource().Attributes())
 				}
-				all = append(all, recordOf(resource.Resource().Attributes(), s, record))
+				r := recordOf(resource.Resource().Attributes(), s, record)
+				r.IsHarmless = harmless[r.Reason] || slices.Contains(harmlessReasons, r.Reason)
+				all = append(all, r)
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (v *view) judge(x *run, o Options) {
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
-		return !record.IsHarmless(e.Reason) && e.First <= v.limit && !v.recovered(e, x, o)
+		return !e.Harmless && e.First <= v.limit && !v.recovered(e, x, o)
 	})
 	v.active = v.endOf(func(p *phase) bool { return !p.late })
 }
