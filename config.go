@@ -26,6 +26,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/internal/series"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 )
 
 // The values of Config.StartAt.
@@ -166,14 +167,19 @@ func (c *Config) Validate() error {
 	_, errExtract := c.extractor()
 	return errors.Join(
 		c.validateAuth(),
+		c.validateClusterName(),
 		c.validateNamespaces(),
 		c.validateEventTypes(),
 		c.validateReasons(),
 		c.validateKinds(),
 		oneOf("start_at", c.StartAt, StartAtEnd, StartAtBeginning),
-		c.validateOwners(),
+		atLeastOne("owners.max_depth", c.Owners.MaxDepth),
+		above0("owners.lookup_timeout", c.Owners.LookupTimeout, "2s"),
+		atLeastOne("owners.cache_size", c.Owners.CacheSize),
+		above0("owners.cache_ttl", c.Owners.CacheTTL, "10m"),
 		errExtract,
-		c.validateIntervals(),
+		zeroOrAbove("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"),
+		above0("collection_interval", c.CollectionInterval, "30s"),
 		c.validateStorage(),
 		atLeastOne("series.max", c.Series.Max),
 		above0("series.ttl", c.Series.TTL, "1h"),
@@ -198,8 +204,15 @@ func (c *Config) validateAuth() error {
 	return errors.Join(errs, atLeastOne("kube_api_burst", c.KubeAPIBurst))
 }
 
+func (c *Config) validateClusterName() error {
+	if len(c.ClusterName) <= text.MaxValue {
+		return nil
+	}
+	return fmt.Errorf("cluster_name: %.20q… has %d bytes; set a name of at most %d bytes", c.ClusterName, len(c.ClusterName), text.MaxValue)
+}
+
 func (c *Config) validateNamespaces() error {
-	errs := globs("exclude_namespaces", c.ExcludeNamespaces)
+	errs := errors.Join(globs("exclude_namespaces", c.ExcludeNamespaces), notAll("namespaces", c.ExcludeNamespaces))
 	for i, namespace := range c.Namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			errs = errors.Join(errs, fmt.Errorf("namespaces[%d]: %q is not a namespace name; list names, not globs, or leave namespaces empty to watch all", i, namespace))
@@ -219,29 +232,58 @@ func (c *Config) validateNamespaces() error {
 
 func (c *Config) validateEventTypes() (errs error) {
 	for i, eventType := range c.EventTypes {
-		if eventType == "" {
-			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: \"\" is not an event type; name one, such as Warning, or remove it", i))
-		} else if strings.ContainsAny(eventType, `*?[`) {
-			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q is a glob, and types are names; write Normal or Warning, or leave event_types empty for all", i, eventType))
-		}
-		for _, known := range []string{corev1.EventTypeNormal, corev1.EventTypeWarning} {
-			if eventType != "" && eventType != known && strings.HasPrefix(strings.ToLower(known), strings.ToLower(eventType)) {
-				errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q would match nothing; did you mean %s?", i, eventType, known))
-			}
+		if problem := problemOfType(eventType); problem != "" {
+			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q %s", i, eventType, problem))
 		}
 	}
 	return errs
 }
 
+// problemOfType returns why a type would match nothing, and the fix; empty if it may match.
+func problemOfType(eventType string) string {
+	trimmed := strings.TrimSpace(eventType)
+	if trimmed == "" {
+		return "is not an event type; name one, such as Warning, or remove it"
+	}
+	if strings.ContainsAny(eventType, `*?[`) {
+		return "is a glob, and types are names; write Normal or Warning, or leave event_types empty for all"
+	}
+	for _, known := range []string{corev1.EventTypeNormal, corev1.EventTypeWarning} {
+		if eventType != known && strings.HasPrefix(strings.ToLower(known), strings.ToLower(trimmed)) {
+			return "would match nothing; did you mean " + known + "?"
+		}
+	}
+	return problemOfSpace(eventType)
+}
+
+// problemOfSpace returns the fix for a value with white space around it; empty if it has none.
+func problemOfSpace(value string) string {
+	trimmed := strings.TrimSpace(value)
+	if trimmed == value {
+		return ""
+	}
+	return fmt.Sprintf("has white space around it, and would match nothing; write %q", trimmed)
+}
+
 func (c *Config) validateReasons() error {
-	return errors.Join(globs("include_reasons", c.IncludeReasons), globs("exclude_reasons", c.ExcludeReasons),
-		notBoth("reasons", c.IncludeReasons, c.ExcludeReasons, func(a, b string) bool { return a == b }))
+	return errors.Join(globs("include_reasons", c.IncludeReasons), globs("exclude_reasons", c.ExcludeReasons), notAll("reasons", c.ExcludeReasons),
+		notBoth("reasons", c.IncludeReasons, c.ExcludeReasons, covers))
+}
+
+// covers reports whether a glob excludes what another one includes: a name that it matches, or the
+// same glob.
+func covers(excluded, included string) bool {
+	if strings.ContainsAny(included, `*?[\`) {
+		return excluded == included
+	}
+	matches, _ := path.Match(excluded, included)
+	return matches
 }
 
 func (c *Config) validateKinds() error {
 	_, errInclude := kinds("include_kinds", c.IncludeKinds)
 	_, errExclude := kinds("exclude_kinds", c.ExcludeKinds)
-	return errors.Join(errInclude, errExclude, notBoth("kinds", c.IncludeKinds, c.ExcludeKinds, strings.EqualFold))
+	return errors.Join(errInclude, errExclude, notAll("kinds", c.ExcludeKinds), notBoth("kinds", c.IncludeKinds, c.ExcludeKinds, strings.EqualFold))
 }
 
 // kinds compiles globs of kinds. The error names each one that is invalid.
@@ -256,46 +298,44 @@ func kinds(key string, globs []string) (patterns []kind.Pattern, errs error) {
 	return patterns, errs
 }
 
-// notBoth rejects values that are both included and excluded.
-func notBoth(list string, include, exclude []string, equal func(a, b string) bool) (errs error) {
-	for i, included := range include {
-		if slices.ContainsFunc(exclude, func(excluded string) bool { return equal(included, excluded) }) {
-			errs = errors.Join(errs, fmt.Errorf("include_%s[%d]: %q is also listed in exclude_%s; remove it from one of them", list, i, included, list))
+// notAll rejects globs that exclude everything, such as *, ** or ?*.
+func notAll(list string, exclude []string) (errs error) {
+	for i, glob := range exclude {
+		if strings.Contains(glob, "*") && strings.Trim(glob, "*?") == "" {
+			errs = errors.Join(errs, fmt.Errorf("exclude_%s[%d]: %q excludes all %s; remove it, or exclude fewer", list, i, glob, list))
 		}
 	}
 	return errs
 }
 
-func (c *Config) validateOwners() error {
-	return errors.Join(
-		atLeastOne("owners.max_depth", c.Owners.MaxDepth),
-		above0("owners.lookup_timeout", c.Owners.LookupTimeout, "2s"),
-		atLeastOne("owners.cache_size", c.Owners.CacheSize),
-		above0("owners.cache_ttl", c.Owners.CacheTTL, "10m"),
-	)
-}
-
-func (c *Config) validateIntervals() error {
-	errs := above0("collection_interval", c.CollectionInterval, "30s")
-	if c.DedupInterval != 0 {
-		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"))
+// notBoth rejects values that are both included and excluded.
+func notBoth(list string, include, exclude []string, covers func(excluded, included string) bool) (errs error) {
+	for i, included := range include {
+		for _, excluded := range exclude {
+			if covers(excluded, included) {
+				errs = errors.Join(errs, fmt.Errorf("include_%s[%d]: %q is also excluded by exclude_%s: %q; remove it from one of them", list, i, included, list, excluded))
+			}
+		}
 	}
 	return errs
 }
 
-// validateRetries rejects durations that were written without a unit: they would retry without a pause.
+// validateRetries rejects what would retry almost without a pause: durations that were written without
+// a unit, and pauses that become shorter.
 func (c *Config) validateRetries() error {
 	if !c.RetryOnFailure.Enabled {
 		return nil
 	}
-	errs := errors.Join(
+	var errMultiplier error
+	if multiplier := c.RetryOnFailure.Multiplier; !(multiplier >= 1) {
+		errMultiplier = fmt.Errorf("retry_on_failure.multiplier: %v would make each pause shorter; set 1 or more, such as 1.5", multiplier)
+	}
+	return errors.Join(
 		above0("retry_on_failure.initial_interval", c.RetryOnFailure.InitialInterval, "1s"),
 		above0("retry_on_failure.max_interval", c.RetryOnFailure.MaxInterval, "30s"),
+		zeroOrAbove("retry_on_failure.max_elapsed_time", c.RetryOnFailure.MaxElapsedTime, "5m, or 0s to retry forever"),
+		errMultiplier,
 	)
-	if c.RetryOnFailure.MaxElapsedTime != 0 {
-		errs = errors.Join(errs, above0("retry_on_failure.max_elapsed_time", c.RetryOnFailure.MaxElapsedTime, "5m, or 0s to retry forever"))
-	}
-	return errs
 }
 
 // validateSwitches rejects what mdatagen generates, but the receiver does not do.
@@ -384,13 +424,10 @@ func atLeastOne(key string, value int) error {
 	return fmt.Errorf("%s: %d is too small; set 1 or more", key, value)
 }
 
-// shortest is the least duration that makes sense. A number without a unit is taken for
-// nanoseconds, and is below it.
-const shortest = time.Millisecond
-
+// above0 also rejects durations below 1ms: a number without a unit is taken for nanoseconds.
 func above0(key string, value time.Duration, example string) error {
 	switch {
-	case value >= shortest:
+	case value >= time.Millisecond:
 		return nil
 	case value > 0:
 		return fmt.Errorf("%s: %v is too short, or was written without a unit; set at least 1ms, such as %s", key, value, example)
@@ -399,15 +436,35 @@ func above0(key string, value time.Duration, example string) error {
 	}
 }
 
+func zeroOrAbove(key string, value time.Duration, example string) error {
+	if value == 0 {
+		return nil
+	}
+	return above0(key, value, example)
+}
+
 func globs(key string, patterns []string) (errs error) {
 	for i, pattern := range patterns {
-		if pattern == "" {
-			errs = errors.Join(errs, fmt.Errorf("%s[%d]: the pattern is empty; remove it", key, i))
-		} else if _, err := path.Match(pattern, ""); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %q is not a valid glob; escape a literal *, ?, [ or \\ with \\", key, i, pattern))
+		if problem := problemOfGlob(pattern); problem != "" {
+			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %q %s", key, i, pattern, problem))
 		}
 	}
 	return errs
+}
+
+// problemOfGlob returns what is wrong with a glob of reasons or namespaces, and the fix; empty if
+// nothing is.
+func problemOfGlob(pattern string) string {
+	if pattern == "" {
+		return "is empty; remove it"
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return `is not a valid glob; escape a literal *, ?, [ or \ with \`
+	}
+	if strings.Contains(pattern, ".*") || strings.ContainsAny(pattern, "|{") || strings.HasPrefix(pattern, "^") || strings.HasSuffix(pattern, "$") {
+		return "is not a glob, and would match nothing; write * for any text, one entry for each alternative, and [.] for a dot"
+	}
+	return problemOfSpace(pattern)
 }
 
 func (c *Config) extractor() (*extract.Extractor, error) {

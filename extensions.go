@@ -5,15 +5,12 @@ package kubeeventsreceiver
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
-	"github.com/kubeevents/kubeeventsreceiver/internal/health"
-	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 )
 
 // openStorage returns the client of the storage extension that the configuration names; nil if it
@@ -41,10 +38,9 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 // elector is the leader elector that the configuration names, with what depends on it. If the
 // configuration names none, it has only the leadership.
 type elector struct {
-	config     election.ElectorConfig
+	lease      types.NamespacedName // next to which the leader notes its progress
 	leadership *election.Leadership
-	lease      *election.Lease // nil: election failures are not reported
-	leave      func()          // to be called when the receiver no longer uses the elector; nil: there is none
+	leave      func() // to be called when the receiver no longer uses the elector; nil: there is none
 }
 
 // openElector registers with the leader elector that the configuration names.
@@ -61,37 +57,12 @@ func (r *eventsReceiver) openElector(host component.Host) (elector, error) {
 	if !ok {
 		return elector{}, fmt.Errorf("k8s_leader_elector: %q is not a leader elector; name one, such as k8s_leader_elector", id)
 	}
-	e := elector{config: election.ElectorConfigOf(extension)}
-	if !e.config.IsKnown() {
+	lease := election.LeaseOf(extension)
+	if lease.Namespace == "" || lease.Name == "" {
 		return elector{}, fmt.Errorf("k8s_leader_elector: %q does not say which Lease it uses, next to which the leader notes its progress; name an extension of the type k8s_leader_elector", id)
 	}
-	var err error
-	if e.lease, err = r.openLease(e.config); err != nil {
-		// The elector may reach the API server in another way.
-		r.settings.Logger.Warn("Cannot read the leader election Lease; election failures will not be reported", zap.Error(err))
-	}
-	e.leadership, e.leave = election.Join(registers, e.config)
-	return e, nil
-}
-
-// openLease returns the elector's lease.
-func (r *eventsReceiver) openLease(config election.ElectorConfig) (*election.Lease, error) {
-	restConfig, err := kubeclient.RESTConfig(kubeclient.Auth{Type: config.AuthType, Context: config.Context}, r.settings.BuildInfo.Version)
-	if err != nil {
-		return nil, err
-	}
-	return election.NewLease(restConfig, config.LeaseNamespace, config.LeaseName)
-}
-
-// run follows the election in the background, until stop ends. What lets the process know whether it was
-// paused goes on until the last delivery: without it, that would look like a pause.
-func (e *elector) run(stop, delivering context.Context, observer *health.Health, background *sync.WaitGroup) {
-	if e.leadership.IsElected() {
-		background.Go(func() { e.leadership.Beat(delivering) })
-	}
-	if e.lease != nil {
-		background.Go(func() { e.lease.Watch(stop, e.leadership, observer) })
-	}
+	leadership, leave := election.Join(registers)
+	return elector{lease, leadership, leave}, nil
 }
 
 // close leaves the elector.

@@ -34,7 +34,7 @@ func createDefaultConfig() component.Config {
 	// The API server keeps the events while the pipeline rejects them, so there is no reason to
 	// give up.
 	retry.MaxElapsedTime = 0
-	lookups := resolver.Default()
+	lookups := resolver.DefaultSettings()
 	return &Config{
 		AuthType:     kubeclient.AuthServiceAccount,
 		KubeAPIQPS:   -1,

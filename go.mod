@@ -3,7 +3,6 @@ module github.com/kubeevents/kubeeventsreceiver
 go 1.26.0
 
 require (
-	github.com/agnivade/levenshtein v1.2.1
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/go-logr/logr v1.4.4
 	github.com/hashicorp/golang-lru/v2 v2.0.7

@@ -125,7 +125,7 @@ func (r recording) putChain(api *apitest.Objects) {
 		if isLast := i == len(r.Chain)-1; !isLast {
 			owner := chain[i+1]
 			chain[i].Owners = []metav1.OwnerReference{apitest.OwnedBy(owner)}
-			if r.Resolution == resolver.Ambiguous && i == len(r.Chain)-2 {
+			if r.Resolution == resolver.ResolutionAmbiguous && i == len(r.Chain)-2 {
 				owner.Name += "-2"
 				owner.UID += "-2"
 				chain[i].Owners = append(chain[i].Owners, apitest.OwnedBy(owner))
@@ -134,7 +134,7 @@ func (r recording) putChain(api *apitest.Objects) {
 		api.Serve(o.APIVersion, o.Kind, strings.ToLower(o.Kind)+"s", o.Namespace != "")
 		api.Put(chain[i])
 	}
-	if r.Resolution == resolver.Forbidden {
+	if r.Resolution == resolver.ResolutionForbidden {
 		api.Fail(api.Path(chain[len(chain)-1]), apitest.Fault{Status: http.StatusForbidden})
 	}
 }

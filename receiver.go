@@ -119,7 +119,7 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolve
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = r.config.KubeAPIQPS
 	restConfig.Burst = r.config.KubeAPIBurst
-	return resolver.New(restConfig, resolver.Config{
+	return resolver.New(restConfig, resolver.Settings{
 		MaxDepth:       r.config.Owners.MaxDepth,
 		LookupTimeout:  r.config.Owners.LookupTimeout,
 		CacheSize:      r.config.Owners.CacheSize,
@@ -141,12 +141,15 @@ func (r *eventsReceiver) launch() {
 	events := loop.New(r.loop())
 	go func() {
 		defer close(r.done)
-		var background sync.WaitGroup
+		var beats sync.WaitGroup
+		// Until the last delivery: without beats, that would look like a pause of the process.
 		delivering, delivered := context.WithCancel(context.Background())
-		r.elector.run(stop, delivering, r.health, &background)
+		if r.elector.leadership.IsElected() {
+			beats.Go(func() { r.elector.leadership.Beat(delivering) })
+		}
 		events.Run(stop, drain)
 		delivered()
-		background.Wait()
+		beats.Wait()
 		r.close(drain)
 	}()
 }
@@ -180,9 +183,9 @@ func (r *eventsReceiver) progress() progress.Progress {
 	case r.storage != nil:
 		return progress.NewCheckpoint(r.storage, r.health, r.settings.Logger)
 	case r.config.LeaderElector != nil:
-		lease := r.elector.config
-		name := progress.ObjectName(lease.LeaseName, r.settings.ID.String())
-		return progress.NewConfigMap(r.client, lease.LeaseNamespace, name, r.health, r.settings.Logger)
+		lease := r.elector.lease
+		name := progress.ObjectName(lease.Name, r.settings.ID.String())
+		return progress.NewConfigMap(r.client, lease.Namespace, name, r.health, r.settings.Logger)
 	default:
 		return progress.Nowhere{}
 	}

@@ -36,10 +36,9 @@ var allowed = map[string][]string{
 		"internal/delivery", "internal/election", "internal/filter", "internal/health", "internal/kubeclient", "internal/ledger",
 		"internal/logrecord", "internal/metadata", "internal/owners", "internal/progress", "internal/queue", "internal/series", "internal/watch",
 	},
-	"internal/large":          {},
 	"internal/text":           {},
-	"internal/journal":        {},                                                             // kube_rollouts uses it, too.
-	"resolver":                {"resolver/internal/kinds", "internal/large", "internal/text"}, // It is usable on its own.
+	"internal/journal":        {},                                           // kube_rollouts uses it, too.
+	"resolver":                {"resolver/internal/kinds", "internal/text"}, // It is usable on its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},
 	"internal/event":          {"internal/semconv", "internal/text", "resolver"}, // An event names its object by a resolver.Reference.
@@ -52,7 +51,7 @@ var allowed = map[string][]string{
 	"internal/election":       {},
 	"internal/progress":       {"internal/journal", "internal/ledger"}, // What it notes is the ledger's.
 	// It is the observer of these.
-	"internal/health": {"internal/election", "internal/metadata", "internal/watch"},
+	"internal/health": {"internal/metadata", "internal/watch"},
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.

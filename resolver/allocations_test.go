@@ -14,7 +14,7 @@ import (
 func TestAllocationsOfAWarmChain(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "ns", 100)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	requireComplete(t, r.Resolve(t.Context(), pods))
 	const chains, ofBatch = 100, 4
 	memorytest.Allocations(t, chains+ofBatch, func() { r.Resolve(t.Context(), pods) })

@@ -33,9 +33,6 @@ func (b *background) run(work func()) bool {
 	return true
 }
 
-// context returns a context that is done once background is closed.
-func (b *background) context() context.Context { return b.ctx }
-
 func (b *background) isClosed() bool { return b.ctx.Err() != nil }
 
 // close stops the running work and waits for it. It may be called more than once.

@@ -62,7 +62,7 @@ func (b *breakers) sent(t target) (ended func(isAnswer bool, failure Resolution)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.kindLocked(t.kind.Name).wanted = t
-	late := time.AfterFunc(b.timeout, func() { b.failed(t.kind.Name, sentAt, Timeout, failuresInARow) })
+	late := time.AfterFunc(b.timeout, func() { b.failed(t.kind.Name, sentAt, ResolutionTimeout, failuresInARow) })
 	return func(isAnswer bool, failure Resolution) {
 		late.Stop()
 		switch {
@@ -105,7 +105,7 @@ func (b *breakers) probeUntilAnswered(kind unique.Handle[schema.GroupKind]) {
 	for {
 		select {
 		case <-time.After(probeInterval):
-		case <-b.background.context().Done():
+		case <-b.background.ctx.Done():
 			return
 		}
 		wanted, isOpen := b.nextProbe(kind)

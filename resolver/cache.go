@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/large"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -23,10 +22,9 @@ const (
 	stableFailureTTL = time.Minute
 	// transientFailureTTL is the time for which a failure is cached that may end soon.
 	transientFailureTTL = 5 * time.Second
-	// soonCreatedTTL is the time for which it is first cached that a Node or the mirror of a static
-	// pod does not exist. It is short because a kubelet reports the first events before it creates
-	// them. The time doubles with each failed lookup, up to stableFailureTTL.
-	soonCreatedTTL = time.Second
+	// firstFailureTTL is the time for which a failure is first cached that doubles this time with each
+	// lookup, up to stableFailureTTL.
+	firstFailureTTL = time.Second
 	// maxFailures is the maximum number of cached failures. Anybody who may write Events can cause
 	// them, with texts of almost 1 KiB. Beyond this number, objects are looked up again.
 	maxFailures = 10_000
@@ -83,16 +81,16 @@ type entry struct {
 	Object
 	key objectKey
 
-	checkedAt time.Duration // when the request was sent that brought this result
-	usedAt    time.Duration
-	failure   Resolution // of the last lookup; empty if it found the object
+	readAt time.Duration // when the request was sent that brought the object
+	usedAt time.Duration
+	last   failed // the last lookup, if it failed since then
 }
 
-// failed is a failed lookup of an object of which nothing is known.
+// failed is a failed lookup. It is zero if there was none.
 type failed struct {
 	failure Resolution
-	until   time.Duration
 	ttl     time.Duration
+	until   time.Duration // the next use after this looks the object up again
 }
 
 // cache holds a bounded number of objects, few of which are large, and of failed lookups. It may be
@@ -105,13 +103,13 @@ type cache struct {
 	mu       sync.Mutex
 	objects  *simplelru.LRU[lookupKey, *entry] // the mirror of a static pod has a second key, with the static pod's UID
 	newest   map[objectKey]*entry              // the objects that had the names last
-	large    *large.Objects[*entry]
+	large    *largeEntries
 	failures *simplelru.LRU[lookupKey, failed]
 }
 
 func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
 	c := &cache{
-		ttl: ttl, now: now, newest: make(map[objectKey]*entry), large: large.New[*entry](),
+		ttl: ttl, now: now, newest: make(map[objectKey]*entry), large: newLargeEntries(),
 		failures: newLRU[lookupKey, failed](min(size, maxFailures), nil),
 	}
 	c.objects = newLRU(size, c.removedLocked)
@@ -135,7 +133,7 @@ func (c *cache) removedLocked(_ lookupKey, e *entry) {
 	if c.newest[e.key] == e {
 		delete(c.newest, e.key)
 	}
-	c.large.Remove(e)
+	c.large.remove(e)
 }
 
 // find returns what needs no request: an object or a failure that is known and not too old. An
@@ -144,7 +142,7 @@ func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.entryLocked(key, uid); e != nil {
-		if c.now()-e.checkedAt >= c.maxAge(e.failure) {
+		if c.now() >= max(e.readAt+c.ttl, e.last.until) {
 			return answer{}, false
 		}
 		c.useLocked(e)
@@ -187,17 +185,17 @@ func (c *cache) store(key objectKey, found Object, requestedAt time.Duration) *O
 	for _, uid := range []types.UID{found.UID, found.mirrored, ""} {
 		c.failures.Remove(lookupKey{key, uid})
 	}
-	e := &entry{Object: found, key: key, checkedAt: requestedAt, usedAt: c.now()}
+	e := &entry{Object: found, key: key, readAt: requestedAt, usedAt: c.now()}
 	last := c.newest[key]
 	c.putLocked(lookupKey{key, e.UID}, e)
 	if e.mirrored != "" {
 		c.putLocked(lookupKey{key, e.mirrored}, e)
 	}
-	if last == nil || last.UID == e.UID || last.checkedAt <= e.checkedAt { // Else a page of an old list comes late.
+	if last == nil || last.UID == e.UID || last.readAt <= e.readAt { // Else a page of an old list comes late.
 		c.newest[key] = e
 	}
-	c.large.Add(e, e.Labels, e.Annotations)
-	for oldest, ok := c.large.Excess(); ok; oldest, ok = c.large.Excess() {
+	c.large.add(e)
+	for oldest, ok := c.large.excess(); ok; oldest, ok = c.large.excess() {
 		c.removeLocked(oldest)
 	}
 	return &e.Object
@@ -209,40 +207,48 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entryLocked(key, uid)
-	if e != nil && failure == NotFound && c.now()-e.usedAt > c.ttl {
+	if e != nil && failure == ResolutionNotFound && c.now()-e.usedAt > c.ttl {
 		c.removeLocked(e)
 		e = nil
 	}
 	if e != nil {
 		if remember {
-			e.failure, e.checkedAt = failure, c.now()
+			e.last = c.failedAgain(e.last, lookupKey{key, uid}, failure)
 		}
 		c.useLocked(e)
 		return answer{object: &e.Object}
 	}
 	if remember {
-		ttl := c.failureTTLLocked(lookupKey{key, uid}, failure)
+		last, _ := c.failures.Peek(lookupKey{key, uid})
+		next := c.failedAgain(last, lookupKey{key, uid}, failure)
 		key.name = strings.Clone(key.name)
 		uid = types.UID(strings.Clone(string(uid)))
-		c.failures.Add(lookupKey{key, uid}, failed{failure, c.now() + ttl, ttl})
+		c.failures.Add(lookupKey{key, uid}, next)
 	}
 	return answer{failure: failure}
 }
 
-// failureTTLLocked returns how long a failure is cached of an object of which nothing is known.
-func (c *cache) failureTTLLocked(key lookupKey, failure Resolution) time.Duration {
-	if failure != NotFound || key.kind != coreNode && !isStaticPod(key) {
-		return failureTTL(failure)
+// failedAgain returns what to cache of a lookup that failed after the last one.
+func (c *cache) failedAgain(last failed, key lookupKey, failure Resolution) failed {
+	now, ttl := c.now(), failureTTL(failure)
+	if doubles(key, failure) {
+		switch since := now - last.until; {
+		case last.failure != failure || since > stableFailureTTL:
+			ttl = firstFailureTTL
+		case since < 0: // another lookup of the same wave
+			ttl = last.ttl
+		default:
+			ttl = min(2*last.ttl, stableFailureTTL)
+		}
 	}
-	last, known := c.failures.Peek(key)
-	switch since := c.now() - last.until; {
-	case !known || last.failure != NotFound || since > stableFailureTTL:
-		return soonCreatedTTL
-	case since < 0: // another lookup of the same wave
-		return last.ttl
-	default:
-		return min(2*last.ttl, stableFailureTTL)
-	}
+	return failed{failure, ttl, now + ttl}
+}
+
+// doubles reports whether each lookup that fails so doubles the time for which the failure is cached.
+// A kubelet reports the first events before it creates the Node or the mirror of a static pod. A
+// lookup that times out delays all that callers want at the same time.
+func doubles(key lookupKey, failure Resolution) bool {
+	return failure == ResolutionTimeout || failure == ResolutionNotFound && (key.kind == coreNode || isStaticPod(key))
 }
 
 // isStaticPod reports whether a kubelet's event refers to a static pod: its UID is a hash in
@@ -261,18 +267,10 @@ func (c *cache) len() int {
 	return c.objects.Len()
 }
 
-// maxAge returns how long the result of a lookup is valid.
-func (c *cache) maxAge(failure Resolution) time.Duration {
-	if failure == "" {
-		return c.ttl
-	}
-	return failureTTL(failure)
-}
-
-// failureTTL returns how long a failure is cached.
+// failureTTL returns how long a failure is cached that does not double this time.
 func failureTTL(failure Resolution) time.Duration {
 	switch failure {
-	case NotFound, Forbidden:
+	case ResolutionNotFound, ResolutionForbidden:
 		return stableFailureTTL
 	default:
 		return transientFailureTTL
@@ -306,5 +304,5 @@ func (c *cache) removeLocked(e *entry) {
 func (c *cache) useLocked(e *entry) {
 	e.usedAt = c.now()
 	c.objects.Get(lookupKey{e.key, e.UID})
-	c.large.Use(e)
+	c.large.use(e)
 }

@@ -42,7 +42,7 @@ func TestCacheHoldsTogether(t *testing.T) {
 		case 0:
 			c.find(key, uid)
 		case 1:
-			c.fail(key, uid, []Resolution{NotFound, Forbidden, Timeout}[random.IntN(3)], random.IntN(2) == 0)
+			c.fail(key, uid, []Resolution{ResolutionNotFound, ResolutionForbidden, ResolutionTimeout}[random.IntN(3)], random.IntN(2) == 0)
 		case 2:
 			if uid == "" {
 				continue // Every existing object has a UID.
@@ -61,7 +61,7 @@ func requireTogether(t *testing.T, c *cache, size int) {
 		e, _ := c.objects.Peek(key)
 		require.Equal(t, lookupKey{e.key, e.UID}, key)
 		newest := c.newest[e.key]
-		require.True(t, newest == nil || newest.failure != "" || e.failure != "" || newest.checkedAt >= e.checkedAt, "the newest is the one checked last")
+		require.True(t, newest == nil || newest.readAt >= e.readAt, "the newest is the one read last")
 	}
 	for key, e := range c.newest {
 		held, isHeld := c.objects.Peek(lookupKey{key, e.UID})
@@ -84,7 +84,7 @@ func TestFailedLookupsTakeLittleMemory(t *testing.T) {
 	c := newCache(100_000, time.Hour, func() time.Duration { return 0 })
 	for i := range 100_000 {
 		id := fmt.Sprintf("%06d%s", i, long)
-		c.fail(objectKey{in, id}, types.UID(id), NotFound, true)
+		c.fail(objectKey{in, id}, types.UID(id), ResolutionNotFound, true)
 	}
 	require.Less(t, heap()-before, int64(16<<20))
 	runtime.KeepAlive(c)

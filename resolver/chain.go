@@ -41,8 +41,8 @@ type Reference struct {
 	Name       string
 	UID        types.UID
 
-	// ObjectOnly is set if the owners of the object are not needed. If it has any, the chain is of
-	// Depth.
+	// ObjectOnly is set if the owners of the object are not needed. If it has any, the resolution is
+	// ResolutionDepth.
 	ObjectOnly bool
 }
 
@@ -65,7 +65,7 @@ func isSegment(s string) bool {
 // node's name as the UID; Object leaves such a UID out.
 func (r Reference) Object() *Object {
 	object := &Object{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
-	if isNode(object) && string(r.UID) == r.Name {
+	if unique.Make(object.GroupKind()) == coreNode && string(r.UID) == r.Name {
 		object.UID = ""
 	}
 	return object
@@ -85,11 +85,12 @@ type Object struct {
 	// is empty if neither is known.
 	UID types.UID
 
-	// GenerateName is metadata.generateName of an object without owners. It is empty if the object
-	// has owners, if its creator chose the name, or if the object is known only from a reference.
+	// GenerateName is metadata.generateName of an object that can be the end of a chain. It is empty
+	// for objects with other owners than those that Chain.End skips, if the object's creator chose
+	// the name, or if the object is known only from a reference.
 	GenerateName string
 
-	// Labels and Annotations hold only the keys that Config keeps. They are nil if no key is kept,
+	// Labels and Annotations hold only the keys that Settings keep. They are nil if no key is kept,
 	// or if the object is known only from a reference.
 	Labels      map[string]string
 	Annotations map[string]string
@@ -106,8 +107,10 @@ type Object struct {
 // GroupKind returns the object's API group and kind. A kind alone is not unique, because groups can
 // have kinds with the same name. If a kind moved out of the group extensions, GroupKind returns its
 // present group.
-func (o *Object) GroupKind() schema.GroupKind {
-	return schema.GroupKind{Group: kinds.CurrentGroupVersion(o.APIVersion, o.Kind).Group, Kind: o.Kind}
+func (o *Object) GroupKind() schema.GroupKind { return groupKind(o.APIVersion, o.Kind) }
+
+func groupKind(apiVersion, kind string) schema.GroupKind {
+	return schema.GroupKind{Group: kinds.CurrentGroupVersion(apiVersion, kind).Group, Kind: kind}
 }
 
 // hasUID reports whether a reference with the UID may mean the object. An empty UID means any.
@@ -117,8 +120,6 @@ func (o *Object) hasUID(uid types.UID) bool {
 
 // Found reports whether the object was read from the API server, and not only named by a reference.
 func (o *Object) Found() bool { return o.found }
-
-func isNode(o *Object) bool { return unique.Make(o.GroupKind()) == coreNode }
 
 // servedAs returns the object as another version of its group serves it. The metadata is the same
 // in all versions.
@@ -131,14 +132,6 @@ func (o *Object) servedAs(apiVersion string) *Object {
 	return &other
 }
 
-// is reports whether both are the same object. UIDs decide; if one is missing, the name decides.
-func (o *Object) is(other *Object) bool {
-	if o.UID != "" && other.UID != "" {
-		return o.UID == other.UID
-	}
-	return o.Name == other.Name && o.Namespace == other.Namespace && o.GroupKind() == other.GroupKind()
-}
-
 // owner is the one owner reference of an object that the resolver follows.
 type owner struct {
 	apiVersion string
@@ -149,6 +142,8 @@ type owner struct {
 	// ambiguous is set if this is the first of several references and none is the controller.
 	ambiguous bool
 }
+
+func (o owner) groupKind() schema.GroupKind { return groupKind(o.apiVersion, o.kind) }
 
 // none is the owner of an object without owners.
 var none unique.Handle[owner]
@@ -184,41 +179,61 @@ type Chain struct {
 	Resolution Resolution
 }
 
-// End returns the last object of the chain if nothing above it is needed to name what the requested
-// object belongs to: the object without an owner, a core Node, or the object that may not be read,
-// as the reference names it. It returns nil if the chain is cut short for another reason: then an
-// object above the last one would be a better answer a moment later.
+// notWorkloads are the kinds that hold data or addresses, and run nothing. Tools that mirror clusters
+// let them own pods, so that these are deleted with them.
+var notWorkloads = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:                                true,
+	{Kind: "Endpoints"}:                                true,
+	{Kind: "PersistentVolume"}:                         true,
+	{Kind: "PersistentVolumeClaim"}:                    true,
+	{Kind: "Secret"}:                                   true,
+	{Kind: "Service"}:                                  true,
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: true,
+}
+
+// End returns what the requested object belongs to, if nothing further up is needed to name it: the
+// object without an owner, a core Node, or the object that may not be read, as the reference names
+// it. It skips owners that run nothing, such as a Service; only the requested object may be one. It
+// returns nil if the chain is cut short for another reason: then an object above the last one would
+// be a better answer a moment later.
 func (c Chain) End() *Object {
 	switch c.Resolution {
-	case Complete, Ambiguous, Forbidden:
-		return c.Objects[len(c.Objects)-1]
+	case ResolutionComplete, ResolutionAmbiguous, ResolutionForbidden:
 	default:
 		return nil
 	}
+	last := len(c.Objects) - 1
+	for last > 0 && notWorkloads[c.Objects[last].GroupKind()] {
+		last--
+	}
+	return c.Objects[last]
 }
 
 // Resolution reports how far the resolver could follow a chain.
 type Resolution string
 
 const (
-	// Complete means that the last object of the chain has no owner, or is a core Node: what owns a
-	// machine, such as a NodePool of Karpenter, is not what runs there.
-	Complete Resolution = "complete"
-	// Ambiguous means that the chain is complete, but follows the first of several owners of which
-	// none is the controller.
-	Ambiguous Resolution = "ambiguous"
-	// NotFound means that the last object of the chain does not exist, that another object has its
-	// name, or that its kind is not served.
-	NotFound Resolution = "not_found"
-	// Forbidden means that the permission to read the last object of the chain is missing.
-	Forbidden Resolution = "forbidden"
-	// Timeout means that the last object of the chain was not found in time.
-	Timeout Resolution = "timeout"
-	// Unavailable means that the request for the last object of the chain failed, or that the
-	// resolver is closed.
-	Unavailable Resolution = "unavailable"
-	// Cycle means that the owner of the last object is already in the chain.
-	Cycle Resolution = "cycle"
-	// Depth means that the last object has an owner beyond Config.MaxDepth.
-	Depth Resolution = "depth"
+	// ResolutionComplete means that the last object of the chain has no owner, or is a core Node:
+	// what owns a machine, such as a NodePool of Karpenter, is not what runs there.
+	ResolutionComplete Resolution = "complete"
+	// ResolutionAmbiguous means that the chain is complete, but follows the first of several owners
+	// of which none is the controller.
+	ResolutionAmbiguous Resolution = "ambiguous"
+	// ResolutionNotFound means that the last object of the chain does not exist, that another object
+	// has its name, or that its kind is not served.
+	ResolutionNotFound Resolution = "not_found"
+	// ResolutionForbidden means that the permission to read the last object of the chain is missing.
+	ResolutionForbidden Resolution = "forbidden"
+	// ResolutionTimeout means that the last object of the chain was not found in time.
+	ResolutionTimeout Resolution = "timeout"
+	// ResolutionUnavailable means that the request for the last object of the chain failed, or that
+	// the resolver is closed.
+	ResolutionUnavailable Resolution = "unavailable"
+	// ResolutionCycle means that the owner of the last object is already in the chain.
+	ResolutionCycle Resolution = "cycle"
+	// ResolutionDepth means that the last object has an owner beyond Settings.MaxDepth.
+	ResolutionDepth Resolution = "depth"
+	// ResolutionForeign means that the reference may not speak for the object that it names, so
+	// nothing was looked up. Callers set it; the resolver itself never does.
+	ResolutionForeign Resolution = "foreign"
 )

@@ -62,9 +62,9 @@ func (c *clients) resource(k *kinds.Kind, in collection) metadata.ResourceInterf
 }
 
 // catalogue returns a catalogue that reads the API server's discovery documents.
-func (c *clients) catalogue(cfg kinds.Config) *kinds.Catalogue {
-	cfg.Client, cfg.URL = c.http, c.url
-	return kinds.New(cfg)
+func (c *clients) catalogue(settings kinds.Settings) *kinds.Catalogue {
+	settings.Client, settings.URL = c.http, c.url
+	return kinds.New(settings)
 }
 
 // close closes the idle connections.
@@ -115,15 +115,15 @@ func failureOf(err error) Resolution {
 	case err == nil:
 		return ""
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsGone(err):
-		return NotFound
+		return ResolutionNotFound
 	case apierrors.IsForbidden(err):
-		return Forbidden
+		return ResolutionForbidden
 	case isTimeout(err):
-		return Timeout
+		return ResolutionTimeout
 	default:
 		// This includes a wrong or expired token (401): no permission is missing, and the failure
 		// usually ends when the token is renewed.
-		return Unavailable
+		return ResolutionUnavailable
 	}
 }
 

@@ -27,7 +27,7 @@ type climb struct {
 	cache    *cache
 	loader   *loader
 	maxDepth int
-	// ctx ends the waiting; nil: the climb never waits. What it needs a request for is Unavailable.
+	// ctx ends the waiting; nil: the climb never waits, and what needs a request is unavailable.
 	ctx context.Context
 
 	objects   []*Object
@@ -49,21 +49,21 @@ func (c *climb) chain(from Reference) (Chain, bool) {
 		switch {
 		case failure != "":
 			return c.end(failure, object)
-		case c.has(object):
-			return c.end(Cycle, nil)
+		case c.hasUID(object.UID): // Its reference did not have it.
+			return c.end(ResolutionCycle, nil)
 		case object.owner == none && c.ambiguous:
-			return c.end(Ambiguous, object)
+			return c.end(ResolutionAmbiguous, object)
 		case object.owner == none:
-			return c.end(Complete, object)
+			return c.end(ResolutionComplete, object)
 		}
 		c.objects = append(c.objects, object)
 		up := object.owner.Value()
 		c.ambiguous = c.ambiguous || up.ambiguous
 		if c.hasUID(up.uid) {
-			return c.end(Cycle, nil)
+			return c.end(ResolutionCycle, nil)
 		}
 		if len(c.objects) > c.maxDepth {
-			return c.end(Depth, nil)
+			return c.end(ResolutionDepth, nil)
 		}
 		ref = Reference{APIVersion: up.apiVersion, Kind: up.kind, Name: up.name, UID: up.uid}
 		dependent = object
@@ -78,14 +78,6 @@ func (c *climb) end(resolution Resolution, last *Object) (Chain, bool) {
 	return Chain{Objects: c.objects, Resolution: resolution}, !c.isCold
 }
 
-// hits returns how many objects needed no request.
-func (c *climb) hits() int { return c.known }
-
-// has reports whether the object is already in the chain.
-func (c *climb) has(object *Object) bool {
-	return slices.ContainsFunc(c.objects, object.is)
-}
-
 // hasUID reports whether an object with the UID is already in the chain.
 func (c *climb) hasUID(uid types.UID) bool {
 	return uid != "" && slices.ContainsFunc(c.objects, func(o *Object) bool { return o.UID == uid })
@@ -96,7 +88,7 @@ func (c *climb) hasUID(uid types.UID) bool {
 // requested object.
 func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure Resolution) {
 	if !ref.nameable() {
-		return ref.Object(), NotFound
+		return ref.Object(), ResolutionNotFound
 	}
 	s := search{climb: c, ref: ref, dependent: dependent}
 	candidates, err := c.candidates(ref)
@@ -108,7 +100,7 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 	}
 	switch {
 	case c.isCold:
-		return nil, Unavailable
+		return nil, ResolutionUnavailable
 	case err != nil:
 		a = s.withoutKind(err)
 	case a.unserved:
@@ -146,7 +138,7 @@ type search struct {
 
 // among looks for the object as each of the kinds.
 func (s *search) among(candidates []*kinds.Kind) answer {
-	result := answer{failure: NotFound}
+	result := answer{failure: ResolutionNotFound}
 	for _, k := range candidates {
 		key, possible := s.key(k)
 		if !possible {
@@ -158,10 +150,10 @@ func (s *search) among(candidates []*kinds.Kind) answer {
 			return answer{object: found.object.servedAs(k.APIVersion)}
 		case found.unserved || s.climb.isCold:
 			return found
-		case found.failure != NotFound && s.ref.UID == "":
+		case found.failure != ResolutionNotFound && s.ref.UID == "":
 			// This may be the right kind. Only a UID could prove that a later one is.
 			return found
-		case result.failure == NotFound:
+		case result.failure == ResolutionNotFound:
 			result = found
 		}
 	}
@@ -192,23 +184,22 @@ func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) answer {
 	}
 	if s.climb.ctx == nil {
 		s.climb.isCold = true
-		return answer{failure: Unavailable}
+		return answer{failure: ResolutionUnavailable}
 	}
 	return s.climb.loader.load(s.climb.ctx, target{k, key}, uid)
 }
 
 // withoutKind returns the known part of the object while its kind cannot be looked up.
 func (s *search) withoutKind(err error) answer {
-	gk := kinds.CurrentGroupVersion(s.ref.APIVersion, s.ref.Kind).WithKind(s.ref.Kind).GroupKind()
-	kind := unique.Make(gk)
+	kind := unique.Make(groupKind(s.ref.APIVersion, s.ref.Kind))
 	object := s.climb.cache.stored(kind, s.namespace(), s.ref.Name, s.uid(kind))
 	switch {
 	case object != nil:
 		return answer{object: object}
 	case s.climb.ctx != nil && s.climb.ctx.Err() != nil:
-		return answer{failure: Timeout}
+		return answer{failure: ResolutionTimeout}
 	case errors.Is(err, kinds.ErrNotServed):
-		return answer{failure: NotFound}
+		return answer{failure: ResolutionNotFound}
 	default:
 		return answer{failure: failureOf(err)}
 	}
@@ -261,7 +252,7 @@ func (s *search) described(candidates []*kinds.Kind, failure Resolution) *Object
 	case s.dependent != nil:
 		object.Namespace = s.dependent.Namespace
 	}
-	if failure == Forbidden {
+	if failure == ResolutionForbidden {
 		object.APIVersion = only.APIVersion
 	}
 	return object

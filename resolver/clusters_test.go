@@ -21,8 +21,8 @@ import (
 )
 
 // inMemory returns a resolver for a fake API server without a network, for a synctest bubble.
-func inMemory(t *testing.T, api *apitest.Objects, cfg resolver.Config) *resolver.Resolver {
-	r, err := resolver.New(&rest.Config{Host: "http://api", QPS: -1, Transport: api}, cfg)
+func inMemory(t *testing.T, api *apitest.Objects, settings resolver.Settings) *resolver.Resolver {
+	r, err := resolver.New(&rest.Config{Host: "http://api", QPS: -1, Transport: api}, settings)
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	return r
@@ -74,7 +74,7 @@ func TestAnyNumberOfNamespaces(t *testing.T) {
 					events = append(events, pods[:test.perNamespace]...)
 				}
 				rand.New(rand.NewPCG(1, 1)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-				r := inMemory(t, api, resolver.Config{})
+				r := inMemory(t, api, resolver.Settings{})
 				for i := 0; i < len(events); i += test.batch {
 					requireComplete(t, r.Resolve(t.Context(), events[i:min(len(events), i+test.batch)]))
 				}
@@ -96,7 +96,7 @@ func TestALargeNamespace(t *testing.T) {
 				needed := memorytest.Sized(needed, needed/5)
 				pods := crowd(api, "shop", memorytest.Sized(20_000, 4_000))
 				pods = pods[len(pods)-needed:]
-				r := inMemory(t, api, resolver.Config{})
+				r := inMemory(t, api, resolver.Settings{})
 				r.Resolve(t.Context(), pods)
 				requireComplete(t, r.Resolve(t.Context(), pods))
 			})
@@ -111,7 +111,7 @@ func TestAListForLaterHoldsNobodyUp(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		api.Delay = 300 * time.Millisecond
 		pods := crowd(api, "shop", 5000)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		for i := range 1100 {
 			last := len(pods) - i
 			requireComplete(t, r.Resolve(t.Context(), pods[last-1:last]))
@@ -147,8 +147,8 @@ func TestAKindThatHangsOrFails(t *testing.T) {
 		resolution resolver.Resolution
 		shownAfter time.Duration
 	}{
-		"it hangs": {apitest.Fault{Hang: make(chan struct{})}, resolver.Timeout, 2 * time.Second},
-		"it fails": {apitest.Fault{Status: http.StatusInternalServerError}, resolver.Unavailable, 250 * time.Millisecond},
+		"it hangs": {apitest.Fault{Hang: make(chan struct{})}, resolver.ResolutionTimeout, 2 * time.Second},
+		"it fails": {apitest.Fault{Status: http.StatusInternalServerError}, resolver.ResolutionUnavailable, 250 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestAKindThatHangsOrFails(t *testing.T) {
 				}
 				api.Put(node)
 				healthy := crowd(api, "shop", 100)
-				r := inMemory(t, api, resolver.Config{})
+				r := inMemory(t, api, resolver.Settings{})
 				requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
 
 				begun := time.Now()
@@ -218,7 +218,7 @@ func TestAKindThatIsSlowAtItsFirstUse(t *testing.T) {
 			api.Fail(path, apitest.Fault{Hang: hang, Times: 1})
 		}
 		time.AfterFunc(1500*time.Millisecond, func() { close(hang) })
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), append(pods, refTo(node))))
 	})
 }
@@ -229,7 +229,7 @@ func TestSeveralKindsHangAtOnce(t *testing.T) {
 		api.Delay = time.Millisecond
 		pods, things := withCustomOwners(api, 10)
 		api.Put(node)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		hang := make(chan struct{})
 		defer close(hang)
 		for _, path := range append(things, "/api/v1/nodes/"+node.Name) {
@@ -238,7 +238,7 @@ func TestSeveralKindsHangAtOnce(t *testing.T) {
 		for _, atMost := range []time.Duration{2 * time.Second, 10 * time.Millisecond, 10 * time.Millisecond} {
 			begun := time.Now()
 			for _, chain := range r.Resolve(t.Context(), append(pods, refTo(node))) {
-				require.Equal(t, resolver.Timeout, chain.Resolution)
+				require.Equal(t, resolver.ResolutionTimeout, chain.Resolution)
 			}
 			require.LessOrEqual(t, time.Since(begun), atMost, "they cost one batch its lookup_timeout, all together")
 			time.Sleep(10 * time.Millisecond)
@@ -253,9 +253,9 @@ func TestOneUnreadableObjectDoesNotCutOffItsKind(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods, things := withCustomOwners(api, 2)
 		api.Fail(things[0], apitest.Fault{Status: http.StatusInternalServerError})
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		for range 3 {
-			require.Equal(t, resolver.Unavailable, r.Resolve(t.Context(), pods[:1])[0].Resolution)
+			require.Equal(t, resolver.ResolutionUnavailable, r.Resolve(t.Context(), pods[:1])[0].Resolution)
 			time.Sleep(6 * time.Second)
 		}
 		for range 3 { // Somebody goes on asking for the unreadable one.
@@ -274,7 +274,7 @@ func TestAnAPIServerThatIsSlowForAWhile(t *testing.T) {
 		pods, _ := withCustomOwners(api, 100)
 		api.Put(node)
 		healthy := crowd(api, "shop", 100)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), append(healthy[:10], refTo(node))))
 		synctest.Wait()
 		api.SetDelay(400 * time.Millisecond)
@@ -299,7 +299,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 			api.Fail(path, apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Times: 1})
 		}
 		healthy := crowd(api, "shop", 40)
-		r := inMemory(t, api, resolver.Config{Concurrency: 1})
+		r := inMemory(t, api, resolver.Settings{Concurrency: 1})
 		done := make(chan []resolver.Chain, 1)
 		begun := time.Now()
 		go func() { done <- r.Resolve(t.Context(), pods[:1]) }()

@@ -11,7 +11,7 @@
 // there. The rules are those of Kubernetes:
 //
 //   - If an object has several owners, the resolver follows the controller, else the only owner,
-//     else the first one. In the last case the chain is [Ambiguous].
+//     else the first one. In the last case the chain is [ResolutionAmbiguous].
 //   - An owner is in its dependent's namespace, or in no namespace if its kind is cluster-scoped.
 //     The API server reports which it is.
 //   - UIDs decide. Another object with the same name is another object. Only for Nodes, the UID of
@@ -33,7 +33,7 @@
 //	resolver.go   Resolve: climbs that need no request, and the goroutines of the others
 //	climb.go      one chain, object by object
 //	chain.go      references, objects and chains, as callers see them
-//	config.go     the limits, and what observes the requests
+//	settings.go   the limits, and what observes the requests
 //
 //	loader.go     what climbs wait for, and the requests that bring it
 //	plan.go       which lists are worth being read
@@ -44,6 +44,7 @@
 //	clients.go    the API server's clients, and what their errors mean
 //
 //	cache.go      objects and failed lookups
+//	large.go      the memory of objects with many labels and annotations
 //	background.go requests that outlive their callers
 //
 //	internal/kinds    which kinds are served, by the names that references use
@@ -55,5 +56,5 @@
 // # Callers that need no owners
 //
 // [Reference.ObjectOnly] saves the requests for owners that the caller does not use, for example
-// those of a Node.
+// those of a Namespace.
 package resolver

@@ -54,8 +54,8 @@ func sleep(r *http.Request, d time.Duration) {
 	}
 }
 
-func withTransport(t *testing.T, api http.RoundTripper, cfg resolver.Config) *resolver.Resolver {
-	r, err := resolver.New(&rest.Config{Host: "http://api", QPS: -1, Transport: api}, cfg)
+func withTransport(t *testing.T, api http.RoundTripper, settings resolver.Settings) *resolver.Resolver {
+	r, err := resolver.New(&rest.Config{Host: "http://api", QPS: -1, Transport: api}, settings)
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	return r
@@ -84,7 +84,7 @@ func TestKindsWhosePathIsMissingForAWhile(t *testing.T) {
 				return true
 			}
 			return false
-		}}, resolver.Config{})
+		}}, resolver.Settings{})
 		for range 3 {
 			resolve(t, r, refTo(numberedThing("Thing", 1)))
 			resolve(t, r, refTo(numberedThing("Gadget", 1)))
@@ -94,8 +94,8 @@ func TestKindsWhosePathIsMissingForAWhile(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		resolve(t, r, refTo(numberedThing("Thing", 1)))
 		time.Sleep(2 * time.Minute)
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Gadget", 1))).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Gadget", 1))).Resolution)
 	})
 }
 
@@ -111,13 +111,13 @@ func TestADeletedObjectStaysKnownWhileTheDocumentsLagBehindItsKind(t *testing.T)
 				return true
 			}
 			return false
-		}}, resolver.Config{CacheTTL: time.Minute})
+		}}, resolver.Settings{CacheTTL: time.Minute})
 		resolve(t, r, refTo(numberedThing("Thing", 1)))
 		time.Sleep(61 * time.Second)
 		away.Store(true)
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
 		time.Sleep(3 * time.Second)
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
 	})
 }
 
@@ -125,7 +125,7 @@ func TestAnAnswerThatComesLateRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		api.Put(node)
-		r := inMemory(t, api, resolver.Config{KeepLabel: keepAll, CacheTTL: time.Minute, LookupTimeout: 50 * time.Millisecond})
+		r := inMemory(t, api, resolver.Settings{KeepLabel: keepAll, CacheTTL: time.Minute, LookupTimeout: 50 * time.Millisecond})
 		resolve(t, r, refTo(deploymentLabelled(api, "old")))
 		time.Sleep(2 * time.Minute)
 		deploymentLabelled(api, "new")
@@ -165,14 +165,14 @@ func TestUnusualValuesOfRetryAfter(t *testing.T) {
 							return true
 						}
 						return false
-					}}, resolver.Config{})
+					}}, resolver.Settings{})
 					resolve(t, r, refTo(deployment))
 					time.Sleep(2 * time.Second)
 					require.Less(t, n.Load(), int64(20))
 					busy.Store(false)
 					time.Sleep(3 * time.Minute)
 					resolve(t, r, refTo(deployment))
-					require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+					require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution)
 				})
 			})
 		}
@@ -187,14 +187,14 @@ func TestTheWatchCacheDoesNotProveThatANewerObjectDoesNotExist(t *testing.T) {
 				return stale.RoundTrip(r)
 			}
 			return api.RoundTrip(r)
-		}), resolver.Config{})
+		}), resolver.Settings{})
 		for i := range 20 { // The order of the two is random.
 			older := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: fmt.Sprint("n", i), Name: "web-0", UID: fmt.Sprint("old", i)}
 			newer := withUID(older, fmt.Sprint("new", i))
 			stale.Put(older)
 			api.Put(newer)
 			chains := r.Resolve(t.Context(), []resolver.Reference{refTo(older), refTo(newer)})
-			require.Equal(t, resolver.Complete, chains[1].Resolution)
+			require.Equal(t, resolver.ResolutionComplete, chains[1].Resolution)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestAListThatDoesNotSayHowMuchIsLeft(t *testing.T) {
 				return response, err
 			}
 			return withoutRemaining(t, response), nil
-		}), resolver.Config{})
+		}), resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), pods[half:half+30]))
 		time.Sleep(time.Minute)
 		require.Less(t, api.Read(), 2000)
@@ -247,7 +247,7 @@ func TestTheRateLimitHoldsAfterCallersThatHaveLeft(t *testing.T) {
 			sleep(r, time.Duration(delay.Load()))
 			return false
 		}}
-		r, err := resolver.New(&rest.Config{Host: "http://api", QPS: 10, Burst: 10, Transport: slowed}, resolver.Config{Concurrency: 4, LookupTimeout: 20 * time.Millisecond})
+		r, err := resolver.New(&rest.Config{Host: "http://api", QPS: 10, Burst: 10, Transport: slowed}, resolver.Settings{Concurrency: 4, LookupTimeout: 20 * time.Millisecond})
 		require.NoError(t, err)
 		defer r.Close()
 		resolve(t, r, refs[0])
@@ -269,7 +269,7 @@ func TestTooManyRequestsWhileAKindHangsDoNotCloseOtherKinds(t *testing.T) {
 		api.Delay = time.Millisecond
 		pods, things := withCustomOwners(api, 4)
 		api.Put(node)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
 		hang := make(chan struct{})
 		defer close(hang)
@@ -280,7 +280,7 @@ func TestTooManyRequestsWhileAKindHangsDoNotCloseOtherKinds(t *testing.T) {
 		r.Resolve(t.Context(), pods)
 		other := apitest.Object{APIVersion: "v1", Kind: "Node", Name: "n2", UID: "n2-uid"}
 		api.Put(other)
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(other)).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(other)).Resolution)
 	})
 }
 
@@ -295,7 +295,7 @@ func TestAListThatIsSlowWhileSingleReadsAreQuick(t *testing.T) {
 				sleep(r, 3*time.Second)
 			}
 			return false
-		}}, resolver.Config{})
+		}}, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
 		requireComplete(t, r.Resolve(t.Context(), pods[:50]))
 		requireComplete(t, r.Resolve(t.Context(), pods[50:100]))
@@ -308,7 +308,7 @@ func TestAnAPIServerThatIsSlowButInTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := apitest.NewObjectsInMemory()
 				api.Put(node, deployment)
-				r := inMemory(t, api, resolver.Config{})
+				r := inMemory(t, api, resolver.Settings{})
 				requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
 				synctest.Wait()
 				api.Delay = delay
@@ -341,7 +341,7 @@ func TestRequestsThatAreSentTogetherAreComparedWithEachOther(t *testing.T) {
 						sleep(r, test.others)
 					}
 					return false
-				}}, resolver.Config{LookupTimeout: test.timeout})
+				}}, resolver.Settings{LookupTimeout: test.timeout})
 				requireComplete(t, r.Resolve(t.Context(), pods))
 			})
 		})
@@ -368,7 +368,7 @@ func TestAKindThatIsSlowIsNotGivenUpAgainAndAgain(t *testing.T) {
 						}
 					}
 					return false
-				}}, resolver.Config{})
+				}}, resolver.Settings{})
 				resolve(t, r, refTo(node))
 				var got []resolver.Resolution
 				for i := range 10 {
@@ -376,7 +376,7 @@ func TestAKindThatIsSlowIsNotGivenUpAgainAndAgain(t *testing.T) {
 					got = append(got, resolve(t, r, refTo(numberedThing("Thing", i))).Resolution)
 					time.Sleep(65 * time.Second)
 				}
-				require.NotContains(t, got[1:], resolver.Timeout, got)
+				require.NotContains(t, got[1:], resolver.ResolutionTimeout, got)
 			})
 		})
 	}
@@ -391,7 +391,7 @@ func TestAKindThatIsRefusedForLong(t *testing.T) {
 			api.Fail(path, apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1})
 		}
 		healthy := crowd(api, "shop", 400)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		slow := 0
 		for i := range 40 {
 			begun := time.Now()
@@ -412,11 +412,11 @@ func TestAKindThatIsWantedMuchLater(t *testing.T) {
 		for _, path := range things {
 			api.Fail(path, apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 60})
 		}
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		r.Resolve(t.Context(), pods[:1])
 		begun := time.Now()
 		for i := 1; i < len(pods); i++ {
-			require.Equal(t, resolver.Timeout, r.Resolve(t.Context(), pods[i:i+1])[0].Resolution)
+			require.Equal(t, resolver.ResolutionTimeout, r.Resolve(t.Context(), pods[i:i+1])[0].Resolution)
 		}
 		require.Less(t, time.Since(begun), 100*time.Millisecond)
 	})
@@ -442,13 +442,55 @@ func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 				sleep(r, 800*time.Millisecond)
 			}
 			return false
-		}}, resolver.Config{})
+		}}, resolver.Settings{})
 		resolve(t, r, refTo(node))
 		go func() { // The watch cache answers this one while the other waits for etcd.
 			time.Sleep(100 * time.Millisecond)
 			r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)})
 		}()
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(one)).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(one)).Resolution)
+	})
+}
+
+// That an object does not exist is an answer, too: its kind works.
+func TestAnObjectThatDoesNotExistShowsThatItsKindWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		hanging, gone, other := numberedThing("Thing", 0), numberedThing("Thing", 1), numberedThing("Thing", 2)
+		api.Put(hanging, other)
+		api.Hang(t, api.Path(hanging))
+		r := inMemory(t, api, resolver.Settings{})
+		go r.Resolve(t.Context(), []resolver.Reference{refTo(hanging)})
+		time.Sleep(time.Second)
+		require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, refTo(gone)).Resolution)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(other)).Resolution)
+	})
+}
+
+// The watch cache goes on to answer that it does not have the objects, and only etcd could prove it.
+func TestAnswersOfTheWatchCacheDoNotHideThatEtcdHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/things/") && !r.URL.Query().Has("resourceVersion") {
+				sleep(r, time.Hour)
+			}
+			return false
+		}}, resolver.Settings{})
+		var callers sync.WaitGroup
+		for i := range 30 {
+			callers.Go(func() { resolve(t, r, refTo(numberedThing("Thing", i))) })
+			time.Sleep(100 * time.Millisecond)
+		}
+		begun := time.Now()
+		require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(numberedThing("Thing", 30))).Resolution)
+		require.Zero(t, time.Since(begun))
+		callers.Wait()
 	})
 }
 
@@ -460,7 +502,7 @@ func TestAKindThatFailedAndIsThenForbidden(t *testing.T) {
 		for i := range 10 {
 			api.Fail(fmt.Sprint("/apis/example.com/v1/namespaces/shop/things/t", i), apitest.Fault{Status: 500})
 		}
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		for i := range 4 {
 			resolve(t, r, refTo(numberedThing("Thing", i)))
 		}
@@ -470,7 +512,7 @@ func TestAKindThatFailedAndIsThenForbidden(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		resolve(t, r, refTo(numberedThing("Thing", 5)))
 		time.Sleep(6 * time.Second)
-		require.Equal(t, resolver.Forbidden, resolve(t, r, refTo(numberedThing("Thing", 6))).Resolution)
+		require.Equal(t, resolver.ResolutionForbidden, resolve(t, r, refTo(numberedThing("Thing", 6))).Resolution)
 	})
 }
 
@@ -483,7 +525,7 @@ func TestAKindThatWorksAgainBeforeItsNextLookup(t *testing.T) {
 		for _, path := range things {
 			api.Fail(path, apitest.Fault{Status: http.StatusInternalServerError})
 		}
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		r.Resolve(t.Context(), pods[:4])
 		for _, path := range things {
 			api.Heal(path)
@@ -512,10 +554,10 @@ func TestPagesOfLargeObjectsAreShort(t *testing.T) {
 				limits = append(limits, limit)
 			}
 			return api.RoundTrip(request)
-		}), resolver.Config{CacheSize: 10})
+		}), resolver.Settings{CacheSize: 10})
 		for range 2 {
 			for _, chain := range r.Resolve(t.Context(), refs) {
-				require.Equal(t, resolver.Complete, chain.Resolution)
+				require.Equal(t, resolver.ResolutionComplete, chain.Resolution)
 			}
 			time.Sleep(time.Minute)
 		}
@@ -539,21 +581,40 @@ func TestAListUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 				<-release
 			}
 			return response, err
-		}), resolver.Config{})
+		}), resolver.Settings{})
 		gone, alsoGone := pods[0], pods[1]
 		gone.Name, alsoGone.Name = "gone", "gone-too"
 		var callers sync.WaitGroup
 		callers.Go(func() {
 			chains := r.Resolve(t.Context(), append(pods, gone, alsoGone))
-			require.Equal(t, resolver.NotFound, chains[len(pods)].Resolution)
+			require.Equal(t, resolver.ResolutionNotFound, chains[len(pods)].Resolution)
 		})
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 		newer := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "newer", UID: "newer"}
 		api.Put(newer)
-		callers.Go(func() { require.Equal(t, resolver.Complete, resolve(t, r, refTo(newer)).Resolution) })
-		synctest.Wait()
+		callers.Go(func() { require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(newer)).Resolution) })
+		time.Sleep(10 * time.Millisecond)
 		close(release)
 		callers.Wait()
+	})
+}
+
+// A list shows that objects are missing, and the list that would prove it fails.
+func TestAListThatFailsProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 10)
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			isList := strings.HasSuffix(r.URL.Path, "/pods")
+			if isList && r.URL.Query().Has("resourceVersion") { // The watch cache lags behind.
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprint(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[]}`)
+			} else if isList {
+				http.Error(w, "etcd is away", http.StatusInternalServerError)
+			}
+			return isList
+		}}, resolver.Settings{})
+		requireComplete(t, r.Resolve(t.Context(), pods))
 	})
 }
 
@@ -565,10 +626,10 @@ func TestDiscoveryThatHangs(t *testing.T) {
 		hang := make(chan struct{})
 		defer close(hang)
 		api.Fail("/apis", apitest.Fault{Hang: hang})
-		r := inMemory(t, api, resolver.Config{})
-		require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
+		r := inMemory(t, api, resolver.Settings{})
+		require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(deployment)).Resolution)
 		begun := time.Now()
-		require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
+		require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(deployment)).Resolution)
 		require.Zero(t, time.Since(begun))
 	})
 }
@@ -580,14 +641,14 @@ func TestAKindThatWorksAgainWhileFormerReadsHang(t *testing.T) {
 		api.Delay = time.Millisecond
 		pods, things := withCustomOwners(api, 40)
 		api.Put(node)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
 		hang := make(chan struct{})
 		defer close(hang)
 		for _, path := range things {
 			api.Fail(path, apitest.Fault{Hang: hang})
 		}
-		require.Equal(t, resolver.Timeout, r.Resolve(t.Context(), pods[:5])[0].Resolution)
+		require.Equal(t, resolver.ResolutionTimeout, r.Resolve(t.Context(), pods[:5])[0].Resolution)
 		for _, path := range things {
 			api.Heal(path)
 		}
@@ -616,17 +677,17 @@ func TestAKindWorksAgainAlthoughTheObjectThatWasAnsweredLastDoesNot(t *testing.T
 			}
 			http.Error(w, "conversion failed", http.StatusInternalServerError)
 			return true
-		}}, resolver.Config{})
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 0))).Resolution)
+		}}, resolver.Settings{})
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 0))).Resolution)
 		failing.Store("/things/")
 		for i := range 3 {
-			require.Equal(t, resolver.Unavailable, resolve(t, r, refTo(numberedThing("Thing", i+1))).Resolution)
+			require.Equal(t, resolver.ResolutionUnavailable, resolve(t, r, refTo(numberedThing("Thing", i+1))).Resolution)
 		}
 		failing.Store("/things/t0")
 		time.Sleep(time.Second)
-		require.Equal(t, resolver.Unavailable, resolve(t, r, refTo(numberedThing("Thing", 4))).Resolution, "it is not worth waiting for")
+		require.Equal(t, resolver.ResolutionUnavailable, resolve(t, r, refTo(numberedThing("Thing", 4))).Resolution, "it is not worth waiting for")
 		time.Sleep(time.Minute)
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 4))).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 4))).Resolution)
 	})
 }
 
@@ -642,7 +703,7 @@ func TestAnEndlessAnswer(t *testing.T) {
 				response.Body = io.NopCloser(io.TeeReader(endless{}, counter{&read}))
 			}
 			return response, err
-		}), resolver.Config{})
+		}), resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), pods))
 		require.Less(t, read.Load(), int64(40<<20))
 	})
@@ -673,7 +734,7 @@ func TestACallerThatLeavesAListLeavesTheRequestToOthers(t *testing.T) {
 				sleep(r, 300*time.Millisecond)
 			}
 			return response, err
-		}), resolver.Config{})
+		}), resolver.Settings{})
 		things := []resolver.Reference{refTo(numberedThing("Thing", 1)), refTo(numberedThing("Thing", 2))}
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
@@ -700,7 +761,7 @@ func TestListsThatHangLeaveTheirSlotsToReads(t *testing.T) {
 				sleep(r, time.Hour)
 			}
 			return false
-		}}, resolver.Config{})
+		}}, resolver.Settings{})
 		for range 2 {
 			requireComplete(t, r.Resolve(t.Context(), pods[:300]))
 			time.Sleep(time.Second)
@@ -728,7 +789,7 @@ func TestFiveKindsThatHangHoldUpNoOther(t *testing.T) {
 				sleep(r, time.Hour)
 			}
 			return false
-		}}, resolver.Config{})
+		}}, resolver.Settings{})
 		r.Resolve(t.Context(), hanging)
 		begun := time.Now()
 		requireComplete(t, r.Resolve(t.Context(), pods))
@@ -750,7 +811,7 @@ func TestEmptyPagesAreNotReadForEver(t *testing.T) {
 			w.WriteHeader(http.StatusOK)
 			_, _ = fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"%d"},"items":[]}`, lists.Add(1))
 			return true
-		}}, resolver.Config{})
+		}}, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), pods))
 		require.EqualValues(t, 1, lists.Load())
 	})

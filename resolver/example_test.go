@@ -36,7 +36,7 @@ func Example() {
 	}))
 	defer server.Close()
 
-	owners, err := resolver.New(&rest.Config{Host: server.URL, UserAgent: "example"}, resolver.Config{
+	owners, err := resolver.New(&rest.Config{Host: server.URL, UserAgent: "example"}, resolver.Settings{
 		KeepLabel: func(key string) bool { return key == "team" },
 	})
 	if err != nil {

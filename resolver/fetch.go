@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/large"
 	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
@@ -46,15 +45,15 @@ type fetcher struct {
 }
 
 // newFetcher returns a fetcher. It calls opened when it gives up a kind that hangs or fails.
-func newFetcher(b *background, clients *clients, c *cache, limiter *limiter, cfg Config, now func() time.Duration,
+func newFetcher(b *background, clients *clients, c *cache, limiter *limiter, settings Settings, now func() time.Duration,
 	opened func(unique.Handle[schema.GroupKind], Resolution),
 ) *fetcher {
 	f := &fetcher{
-		clients: clients, cache: c, observer: cfg.Observer, background: b, now: now, limiter: limiter,
-		trimmer: &trimmer{keys: text.Keys{Label: cfg.KeepLabel, Annotation: cfg.KeepAnnotation, First: cfg.KeepFirst}, sets: newStringSets()},
+		clients: clients, cache: c, observer: settings.Observer, background: b, now: now, limiter: limiter,
+		trimmer: &trimmer{keys: text.Keys{Label: settings.KeepLabel, Annotation: settings.KeepAnnotation, First: settings.KeepFirst}, sets: newStringSets()},
 	}
 	f.breakers = &breakers{
-		background: b, timeout: cfg.LookupTimeout, probe: f.probe, opened: opened,
+		background: b, timeout: settings.LookupTimeout, probe: f.probe, opened: opened,
 		kinds: make(map[unique.Handle[schema.GroupKind]]*breaker),
 	}
 	return f
@@ -93,10 +92,10 @@ func (f *fetcher) sendNow(t target, isConsistent bool, request func(context.Cont
 	ended := f.breakers.sent(t)
 	err := f.do(request)
 	switch failure := failureOf(err); failure {
-	case Timeout, Unavailable:
+	case ResolutionTimeout, ResolutionUnavailable:
 		ended(false, failure)
 	default:
-		ended(failure != NotFound || isConsistent, "")
+		ended(failure != ResolutionNotFound || isConsistent, "")
 	}
 	return err
 }
@@ -104,7 +103,7 @@ func (f *fetcher) sendNow(t target, isConsistent bool, request func(context.Cont
 // do sends a request that no limit counts, as discovery does. client-go repeats it if the API server
 // asks for this (Retry-After).
 func (f *fetcher) do(request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(f.background.context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(f.background.ctx, requestTimeout)
 	defer cancel()
 	sentAt := time.Now()
 	err := request(ctx)
@@ -129,7 +128,7 @@ type readResult struct {
 func (f *fetcher) read(n need, t target, uid types.UID) readResult {
 	if uid != "" {
 		found := f.readOnce(n, t, metav1.GetOptions{ResourceVersion: "0"})
-		if isAboutPath(found.err) || found.err != nil && failureOf(found.err) != NotFound ||
+		if isAboutPath(found.err) || found.err != nil && failureOf(found.err) != ResolutionNotFound ||
 			found.object != nil && found.object.hasUID(uid) {
 			return found
 		}
@@ -199,7 +198,8 @@ func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Obje
 	if k.Name == coreNode {
 		return object // Its name is that of a machine, and what owns it is no workload.
 	}
-	if object.owner = chooseOwner(meta.OwnerReferences); object.owner == none {
+	object.owner = chooseOwner(meta.OwnerReferences)
+	if object.owner == none || notWorkloads[object.owner.Value().groupKind()] {
 		object.GenerateName = unique.Make(text.Value(meta.GenerateName)).Value()
 	}
 	if k.Name == corePod {
@@ -229,7 +229,7 @@ func (s *stringSets) shared(set map[string]string) map[string]string {
 	if len(set) == 0 {
 		return nil
 	}
-	if large.Size(set) > 0 {
+	if largeSize(set) > 0 {
 		return set
 	}
 	content := contentOf(set)

@@ -27,8 +27,8 @@ func TestTheDocumentsOfAllKindsAreReadOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
 			api.Put(deployment, node)
-			r := newResolver(t, api, resolver.Config{})
-			require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution)
+			r := newResolver(t, api, resolver.Settings{})
+			require.Equal(t, resolver.ResolutionComplete, resolve(t, r, ref).Resolution)
 			require.Equal(t, []string{"/api", "/apis"}, api.Seen()[:2])
 			resolve(t, r, refTo(node))
 			ref.Name = "other"
@@ -41,14 +41,14 @@ func TestTheDocumentsOfAllKindsAreReadOnce(t *testing.T) {
 // Nobody validates the kinds in events: they must not cost a request each.
 func TestReferencesToInventedGroupsCostNoRequest(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	invent := func(n int) {
 		refs := make([]resolver.Reference, 100)
 		for i := range refs {
 			refs[i] = resolver.Reference{APIVersion: fmt.Sprintf("invented%d.example.com/v1", n*100+i), Kind: "Thing", Namespace: "shop", Name: "t"}
 		}
 		for _, chain := range r.Resolve(t.Context(), refs) {
-			require.Equal(t, resolver.NotFound, chain.Resolution)
+			require.Equal(t, resolver.ResolutionNotFound, chain.Resolution)
 		}
 	}
 	invent(0)
@@ -69,14 +69,14 @@ func TestReferencesToInventedGroupsCostNoRequest(t *testing.T) {
 // An operator installs its CRDs, and their first events come at once.
 func TestCRDsThatAppearOneAfterTheOther(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	for i := range 10 {
 		clock.pass(time.Second)
 		kind := fmt.Sprint("Kind", i)
 		api.Serve("example.com/v1", kind, strings.ToLower(kind)+"s", true)
 		o := apitest.Object{APIVersion: "example.com/v1", Kind: kind, Namespace: "shop", Name: "o", UID: kind}
 		api.Put(o)
-		require.Equal(t, resolver.Complete, resolve(t, r, refTo(o)).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(o)).Resolution)
 	}
 }
 
@@ -87,15 +87,15 @@ func TestACRDThatAppearsLater(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api, clock := apitest.NewObjects(t), newClock()
-			r := newResolver(t, api, resolver.Config{Now: clock.Now})
-			require.Equal(t, resolver.NotFound, resolve(t, r, ref).Resolution)
+			r := newResolver(t, api, resolver.Settings{Now: clock.Now})
+			require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, ref).Resolution)
 			api.Seen()
 			api.Serve("example.com/v1", "Thing", "things", true)
 			api.Put(thing)
-			require.Equal(t, resolver.NotFound, resolve(t, r, ref).Resolution)
+			require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, ref).Resolution)
 			require.Empty(t, api.Seen(), "that it is not served is believed for a while")
 			clock.pass(time.Second)
-			require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution)
+			require.Equal(t, resolver.ResolutionComplete, resolve(t, r, ref).Resolution)
 		})
 	}
 }
@@ -119,10 +119,10 @@ func TestACRDThatIsReplaced(t *testing.T) {
 				api := apitest.NewObjects(t)
 				api.Serve("example.com/v1", "Thing", "things", true)
 				api.Put(thing)
-				r := newResolver(t, api, resolver.Config{})
+				r := newResolver(t, api, resolver.Settings{})
 				first := ref
 				first.Name = thing.Name
-				require.Equal(t, resolver.Complete, resolve(t, r, first).Resolution)
+				require.Equal(t, resolver.ResolutionComplete, resolve(t, r, first).Resolution)
 
 				api.Unserve("example.com/v1", "Thing")
 				api.Serve(test.apiVersion, "Thing", "things", test.namespaced)
@@ -141,7 +141,7 @@ func TestACRDThatIsReplacedIsNoticedByLists(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Serve("example.com/v1", "Thing", "things", true)
 	api.Put(thing)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	resolve(t, r, refTo(thing))
 	api.Unserve("example.com/v1", "Thing")
 	api.Serve("example.com/v2", "Thing", "things", true)
@@ -167,16 +167,16 @@ func TestACRDThatGoes(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
 	api.Serve("example.com/v1", "Thing", "things", true)
 	api.Put(thing)
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(thing)).Resolution)
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(thing)).Resolution)
 	api.Unserve("example.com/v1", "Thing")
 	other := refTo(thing)
 	other.Name, other.UID = "u", "u1"
 	require.Equal(t, "Thing.example.com/shop/u=u1: not_found", text(resolve(t, r, other)))
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(thing)).Resolution, "its objects stay known")
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(thing)).Resolution, "its objects stay known")
 
 	api.Serve("example.com/v1", "Thing", "things", true)
 	clock.pass(10 * time.Second)
 	other.Name, other.UID = "t", "t1"
-	require.Equal(t, resolver.Complete, resolve(t, r, other).Resolution, "and it may come back")
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, other).Resolution, "and it may come back")
 }

@@ -3,6 +3,7 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,8 +54,9 @@ type loader struct {
 // load is one object that climbs wait for.
 type load struct {
 	target
-	wants   []*want
-	isAlone bool // it is read by itself, not only in a list
+	wants   []*want // those that still wait
+	sent    int     // requests that were sent for it
+	isAlone bool    // it is read by itself, not only in a list
 	// needsProof is set if a list from the watch cache did not have the object.
 	needsProof bool
 }
@@ -75,20 +77,19 @@ type want struct {
 	ctx context.Context
 	uid types.UID // empty: whatever object has the name
 	// answer gets one answer, unless the climb has left. It has room for it.
-	answer     chan answer
-	isAnswered bool // or the climb has left
-	// isSent is set if a request was sent since the climb waits. A request that was sent before may
-	// be older than the object, so it does not prove that the object does not exist.
-	isSent bool
+	answer chan answer
+	// sentBefore counts the requests of the load that were sent before the climb waited. They may be
+	// older than the object, so they do not prove that the object does not exist.
+	sentBefore int
 }
 
-func newLoader(b *background, clients *clients, cache *cache, limiter *limiter, cfg Config, now func() time.Duration) *loader {
+func newLoader(b *background, clients *clients, cache *cache, limiter *limiter, settings Settings, now func() time.Duration) *loader {
 	l := &loader{
-		cache: cache, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
-		planner: newPlanner(cfg), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
+		cache: cache, observer: settings.Observer, background: b, now: now, timeout: settings.LookupTimeout,
+		planner: newPlanner(settings), loads: make(map[objectKey]*load), lists: make(map[collection]*list),
 	}
-	l.fetcher = newFetcher(b, clients, cache, limiter, cfg, now, l.failKind)
-	l.catalogue = clients.catalogue(kinds.Config{
+	l.fetcher = newFetcher(b, clients, cache, limiter, settings, now, l.failKind)
+	l.catalogue = clients.catalogue(kinds.Settings{
 		Send: l.fetcher.do, Run: b.run, Now: now,
 		Retry: func(err error) time.Duration { return failureTTL(failureOf(err)) },
 	})
@@ -137,7 +138,7 @@ func (l *loader) refuses(t target) Resolution {
 	isForbidden := l.planner.refusesReads(t.key.collection, l.now())
 	l.mu.Unlock()
 	if isForbidden {
-		return Forbidden
+		return ResolutionForbidden
 	}
 	return l.fetcher.breakers.refuses(t)
 }
@@ -147,18 +148,17 @@ func (l *loader) refuses(t target) Resolution {
 // leaves early.
 func (l *loader) leave(t target, w *want) answer {
 	l.mu.Lock()
-	isAnswered := w.isAnswered
-	w.isAnswered = true
-	isProven := w.isSent && errors.Is(context.Cause(w.ctx), errLookupTimeout)
-	l.mu.Unlock()
-	switch {
-	case isAnswered:
+	defer l.mu.Unlock()
+	waiting := l.loads[t.key]
+	if waiting == nil || !slices.Contains(waiting.wants, w) {
 		return <-w.answer
-	case l.background.isClosed():
-		return l.cache.fail(t.key, w.uid, Unavailable, false)
-	default:
-		return l.cache.fail(t.key, w.uid, Timeout, isProven)
 	}
+	waiting.wants = slices.DeleteFunc(waiting.wants, func(other *want) bool { return other == w })
+	if l.background.isClosed() {
+		return l.cache.fail(t.key, w.uid, ResolutionUnavailable, false)
+	}
+	isProven := waiting.sent > 0 && errors.Is(context.Cause(w.ctx), errLookupTimeout)
+	return l.cache.fail(t.key, w.uid, ResolutionTimeout, isProven)
 }
 
 // addLocked lets a want wait for an object.
@@ -169,6 +169,7 @@ func (l *loader) addLocked(t target, w *want) {
 		l.loads[t.key] = known
 		l.collectLocked(known)
 	}
+	w.sentBefore = known.sent
 	known.wants = append(known.wants, w)
 }
 
@@ -187,22 +188,13 @@ func (l *loader) request() {
 	l.collected = nil
 	ofKind := make(map[unique.Handle[schema.GroupKind]][]*load)
 	for _, waiting := range collected {
-		l.answerKnownLocked(waiting)
+		waiting.answerLocked(func(w *want) (answer, bool) { return l.cache.find(waiting.key, w.uid) })
 		if !l.joinListLocked(waiting) {
 			ofKind[waiting.key.kind] = append(ofKind[waiting.key.kind], waiting)
 		}
 	}
 	for _, loads := range ofKind {
 		l.requestKindLocked(loads[0].kind, loads)
-	}
-}
-
-// answerKnownLocked answers the climbs whose object a list has brought meanwhile.
-func (l *loader) answerKnownLocked(waiting *load) {
-	for _, w := range waiting.wants {
-		if found, known := l.cache.find(waiting.key, w.uid); known {
-			answerLocked(w, found)
-		}
 	}
 }
 
@@ -243,10 +235,10 @@ func (l *loader) joinListLocked(waiting *load) bool {
 func (l *loader) noteSent(loads *[]*load) (isNeeded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, waiting := range *loads {
-		for _, w := range waiting.wants {
-			w.isSent = true
-			isNeeded = isNeeded || !w.isAnswered
+	isNeeded = slices.ContainsFunc(*loads, func(waiting *load) bool { return len(waiting.wants) > 0 })
+	if isNeeded {
+		for _, waiting := range *loads {
+			waiting.sent++
 		}
 	}
 	return isNeeded
@@ -257,27 +249,17 @@ func (l *loader) readAloneLocked(single *load) {
 	if single.isAlone {
 		return
 	}
-	first := single.firstWaitingLocked()
-	if first == nil {
+	if len(single.wants) == 0 {
 		l.endLocked(single)
 		return
 	}
 	single.isAlone = true
+	first := single.wants[0]
 	need, uid := need{first.ctx, func() bool { return l.noteSent(&[]*load{single}) }}, first.uid
 	if single.needsProof {
 		uid = "" // The watch cache need not be asked.
 	}
 	l.background.run(func() { l.endRead(single, l.fetcher.read(need, single.target, uid)) })
-}
-
-// firstWaitingLocked returns the first want that is not answered; nil if there is none.
-func (ld *load) firstWaitingLocked() *want {
-	for _, w := range ld.wants {
-		if !w.isAnswered {
-			return w
-		}
-	}
-	return nil
 }
 
 // endRead answers the climbs that wait for an object that was read by itself.
@@ -290,21 +272,21 @@ func (l *loader) endRead(single *load, result readResult) {
 		l.planner.noteRead(single.target, failure, l.now())
 	}
 	l.endLocked(single)
-	for _, w := range single.wants {
-		isProven := w.isSent && (result.err != nil || result.isConsistent)
+	single.answerLocked(func(w *want) (answer, bool) {
+		isProven := single.sent > w.sentBefore && (result.err != nil || result.isConsistent)
 		switch {
-		case w.isAnswered:
 		case result.object != nil && result.object.hasUID(w.uid):
-			answerLocked(w, answer{object: result.object})
-		case !isSent || !isProven && (failure == NotFound || failure == ""):
-			l.addLocked(single.target, w)
+			return answer{object: result.object}, true
+		case !isSent || !isProven && (failure == ResolutionNotFound || failure == ""):
+			return answer{}, false
 		case unserved:
-			answerLocked(w, answer{failure: NotFound, unserved: true})
-		case failure == "": // Another object has the name.
-			l.failLocked(single, w, NotFound, true)
-		default:
-			l.failLocked(single, w, failure, true)
+			return answer{failure: ResolutionNotFound, unserved: true}, true
+		default: // Without a failure, another object has the name.
+			return l.cache.fail(single.key, w.uid, cmp.Or(failure, ResolutionNotFound), true), true
 		}
+	})
+	for _, w := range single.wants {
+		l.addLocked(single.target, w)
 	}
 }
 
@@ -312,7 +294,7 @@ func (l *loader) endRead(single *load, result readResult) {
 // to the catalogue. Without the list of the cluster, those of single namespaces do.
 func (l *loader) noteError(verb string, k *kinds.Kind, in collection, err error) (unserved bool) {
 	isOfCluster := k.Namespaced && in.namespace.Value() == ""
-	if l.observer != nil && failureOf(err) == Forbidden && !isOfCluster {
+	if l.observer != nil && failureOf(err) == ResolutionForbidden && !isOfCluster {
 		l.observer.Forbidden(verb, k.Resource.GroupResource(), in.namespace.Value())
 	}
 	unserved = isAboutPath(err)
@@ -352,7 +334,7 @@ func (l *loader) readList(read *list, planned listing) {
 			return
 		}
 		// It was begun for more objects than those that climbs still want.
-		need.ctx, need.isThere = l.background.context(), func() bool { return true }
+		need.ctx, need.isThere = l.background.ctx, func() bool { return true }
 		options = metav1.ListOptions{Limit: int64(planned.limit), Continue: page.Continue}
 	}
 }
@@ -363,8 +345,8 @@ func (l *loader) needOfList(read *list) (need, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, waiting := range read.loads {
-		if first := waiting.firstWaitingLocked(); first != nil {
-			return need{first.ctx, func() bool { return l.noteSent(&read.loads) }}, true
+		if len(waiting.wants) > 0 {
+			return need{waiting.wants[0].ctx, func() bool { return l.noteSent(&read.loads) }}, true
 		}
 	}
 	return need{}, false
@@ -382,14 +364,8 @@ func (l *loader) takePage(from *list, planned listing, page *metav1.PartialObjec
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, object := range found {
-		waiting := l.loads[key]
-		if waiting == nil {
-			continue
-		}
-		for _, w := range waiting.wants {
-			if object.hasUID(w.uid) {
-				answerLocked(w, answer{object: object})
-			}
+		if waiting := l.loads[key]; waiting != nil {
+			waiting.answerLocked(func(w *want) (answer, bool) { return answer{object: object}, object.hasUID(w.uid) })
 		}
 	}
 	planned.needed = max(planned.needed, len(from.loads)) // Others have joined it.
@@ -428,17 +404,18 @@ func (l *loader) endList(ended *list, isWhole bool, err error) {
 		if waiting.isAlone {
 			continue
 		}
-		for _, w := range waiting.wants {
+		waiting.answerLocked(func(w *want) (answer, bool) {
 			switch {
-			case w.isAnswered:
 			case unserved:
-				answerLocked(w, answer{failure: NotFound, unserved: true})
-			case isWhole && ended.isConsistent && w.isSent:
-				l.failLocked(waiting, w, NotFound, true)
+				return answer{failure: ResolutionNotFound, unserved: true}, true
+			case isWhole && ended.isConsistent && waiting.sent > w.sentBefore:
+				return l.cache.fail(waiting.key, w.uid, ResolutionNotFound, true), true
+			default:
+				return answer{}, false
 			}
-		}
+		})
 		waiting.needsProof = waiting.needsProof || isWhole
-		if waiting.firstWaitingLocked() == nil {
+		if len(waiting.wants) == 0 {
 			l.endLocked(waiting)
 		} else {
 			l.collectLocked(waiting)
@@ -454,11 +431,7 @@ func (l *loader) failKind(kind unique.Handle[schema.GroupKind], failure Resoluti
 		if key.kind != kind {
 			continue
 		}
-		for _, w := range waiting.wants {
-			if !w.isAnswered {
-				l.failLocked(waiting, w, failure, false)
-			}
-		}
+		waiting.answerLocked(func(w *want) (answer, bool) { return l.cache.fail(key, w.uid, failure, false), true })
 		l.endLocked(waiting)
 	}
 }
@@ -470,16 +443,13 @@ func (l *loader) endLocked(ended *load) {
 	}
 }
 
-// failLocked answers a want with a failure, or with an object of the cache that could not be
-// refreshed.
-func (l *loader) failLocked(waiting *load, w *want, failure Resolution, remember bool) {
-	answerLocked(w, l.cache.fail(waiting.key, w.uid, failure, remember))
-}
-
-// answerLocked answers a want, unless it was answered.
-func answerLocked(w *want, a answer) {
-	if !w.isAnswered {
-		w.isAnswered = true
-		w.answer <- a
-	}
+// answerLocked answers the wants for which there is an answer.
+func (ld *load) answerLocked(answerTo func(*want) (answer, bool)) {
+	ld.wants = slices.DeleteFunc(ld.wants, func(w *want) bool {
+		a, ok := answerTo(w)
+		if ok {
+			w.answer <- a
+		}
+		return ok
+	})
 }

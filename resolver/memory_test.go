@@ -20,7 +20,7 @@ func TestWhatIsKnownIsServedForTheTTL(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(pod, replicaSet, deployment)
 	clock, observed := newClock(), &observed{}
-	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl, KeepLabel: keepAll, Observer: observed})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: ttl, KeepLabel: keepAll, Observer: observed})
 	resolve(t, r, refTo(pod))
 	api.Seen()
 
@@ -45,7 +45,7 @@ func TestDeletedObjects(t *testing.T) {
 	begin := func(t *testing.T) (*apitest.Objects, *clock, *resolver.Resolver) {
 		api, clock := apitest.NewObjects(t), newClock()
 		api.Put(pod, replicaSet, deployment)
-		r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
+		r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: ttl})
 		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
 		api.Remove(pod, replicaSet, deployment)
 		api.Seen()
@@ -100,26 +100,26 @@ func TestARefreshThatFails(t *testing.T) {
 		remembered time.Duration
 	}{
 		{"unavailable", http.StatusInternalServerError, 5 * time.Second},
-		{"timeout", http.StatusGatewayTimeout, 5 * time.Second},
+		{"timeout", http.StatusGatewayTimeout, time.Second},
 		{"forbidden", http.StatusForbidden, time.Minute},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			api, clock := apitest.NewObjects(t), newClock()
 			api.Put(deployment)
-			r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
+			r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: ttl})
 			resolve(t, r, refTo(deployment))
 			api.Fail(api.Path(deployment), apitest.Fault{Status: test.status})
 			clock.pass(5 * ttl)
 			api.Seen()
 
-			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "the known object stays")
+			require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution, "the known object stays")
 			require.Len(t, api.Seen(), 1)
 			clock.pass(test.remembered - time.Millisecond)
-			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+			require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution)
 			require.Empty(t, api.Seen())
 			clock.pass(time.Millisecond)
-			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+			require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution)
 			require.Len(t, api.Seen(), 1)
 		})
 	}
@@ -138,7 +138,7 @@ func TestReusedNames(t *testing.T) {
 
 	api, clock := apitest.NewObjects(t), newClock()
 	api.Put(oldSet, oldPod)
-	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: ttl})
 	require.Equal(t, oldChain, text(resolve(t, r, refTo(oldPod))))
 	clock.pass(time.Second)
 	api.Put(newSet, newPod)
@@ -161,16 +161,16 @@ func TestReusedNames(t *testing.T) {
 
 func TestANameThatIsUsedAgainAfterItWasNotFound(t *testing.T) {
 	api := apitest.NewObjects(t)
-	r := newResolver(t, api, resolver.Config{})
-	require.Equal(t, resolver.NotFound, resolve(t, r, refTo(withUID(deployment, "d0"))).Resolution)
+	r := newResolver(t, api, resolver.Settings{})
+	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, refTo(withUID(deployment, "d0"))).Resolution)
 	api.Put(deployment)
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "a new UID is requested")
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution, "a new UID is requested")
 }
 
 func TestARecreatedNode(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
 	api.Put(node)
-	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: ttl})
 	ref := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"}
 	require.Equal(t, "Node/n1=8f3c: complete", text(resolve(t, r, ref)))
 	old := refTo(node)
@@ -194,7 +194,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 		return apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: fmt.Sprint("d", i), UID: fmt.Sprint("u", i)}
 	}
 	api := apitest.NewObjects(t)
-	r := newResolver(t, api, resolver.Config{CacheSize: size})
+	r := newResolver(t, api, resolver.Settings{CacheSize: size})
 	for i := range 5 * size {
 		if i%2 == 0 { // The others are not found.
 			api.Put(deploymentNamed(i))
@@ -214,9 +214,9 @@ func TestTheCacheIsBounded(t *testing.T) {
 func TestMoreObjectsAtOnceThanTheCacheHolds(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 100)
-	r := newResolver(t, api, resolver.Config{CacheSize: 3})
+	r := newResolver(t, api, resolver.Settings{CacheSize: 3})
 	for i, chain := range r.Resolve(t.Context(), pods) {
-		require.Equal(t, resolver.Complete, chain.Resolution)
+		require.Equal(t, resolver.ResolutionComplete, chain.Resolution)
 		require.Equal(t, pods[i].Name, chain.Objects[0].Name)
 		require.Len(t, chain.Objects, 3)
 	}

@@ -4,6 +4,7 @@ package resolver_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,11 @@ func TestOwners(t *testing.T) {
 			name: "of several owners none of which is the controller the first is followed, and it is said",
 			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b), apitest.OwnedBy(c)), b, c},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: ambiguous",
+		},
+		{
+			name: "the owners of the first of several owners are followed, too",
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b), apitest.OwnedBy(c)), withOwners(b, apitest.OwnedBy(fleet, true)), c, fleet},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1 < Fleet.example.com/f=f1: ambiguous",
 		},
 		{
 			name: "why a chain is short matters more than that it is ambiguous",
@@ -141,7 +147,7 @@ func TestOwners(t *testing.T) {
 			api.Serve("example.com/v1", "Thing", "things", true)
 			api.Serve("example.com/v1", "Fleet", "fleets", false)
 			api.Put(test.objects...)
-			r := newResolver(t, api, resolver.Config{})
+			r := newResolver(t, api, resolver.Settings{})
 			require.Equal(t, test.want, text(resolve(t, r, refTo(test.ask))), "cold")
 			require.Equal(t, test.want, text(resolve(t, r, refTo(test.ask))), "warm")
 		})
@@ -163,7 +169,7 @@ func TestAnObjectWithoutItsOwners(t *testing.T) {
 	api.Put(pod, replicaSet, deployment)
 	ref := refTo(pod)
 	ref.ObjectOnly = true
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	require.Equal(t, "Pod/shop/fe-1-a=p1: depth", text(resolve(t, r, ref)))
 	require.Equal(t, []string{api.Path(pod)}, api.SeenObjects())
 }
@@ -189,7 +195,7 @@ func TestDepth(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
 			api.Put(pod, replicaSet, deployment)
-			r := newResolver(t, api, resolver.Config{MaxDepth: test.maxDepth})
+			r := newResolver(t, api, resolver.Settings{MaxDepth: test.maxDepth})
 			require.Equal(t, test.want, text(resolve(t, r, refTo(pod))))
 		})
 	}
@@ -204,12 +210,12 @@ func TestKeptMetadata(t *testing.T) {
 	api.Put(pod)
 
 	t.Run("nothing by default", func(t *testing.T) {
-		chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(pod))
+		chain := resolve(t, newResolver(t, api, resolver.Settings{}), refTo(pod))
 		require.Nil(t, chain.Objects[0].Labels)
 		require.Nil(t, chain.Objects[0].Annotations)
 	})
 	t.Run("the keys that Config keeps", func(t *testing.T) {
-		r := newResolver(t, api, resolver.Config{
+		r := newResolver(t, api, resolver.Settings{
 			KeepLabel:      func(key string) bool { return key != "pod-template-hash" },
 			KeepAnnotation: func(key string) bool { return key == "team" },
 		})
@@ -223,14 +229,14 @@ func TestMetadataAsJSON(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.JSON = true
 	api.Put(pod, replicaSet, deployment)
-	r := newResolver(t, api, resolver.Config{})
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution)
+	r := newResolver(t, api, resolver.Settings{})
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(pod)).Resolution)
 }
 
 func TestChainsComeInTheOrderAsked(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(pod, replicaSet, deployment, node)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod), refTo(deployment), refTo(pod)})
 	var ends []string
 	for _, c := range chains {
@@ -281,10 +287,55 @@ func TestTheEndOfAChain(t *testing.T) {
 				api.Fail(api.Path(test.forbid), apitest.Fault{Status: test.status})
 			}
 			got := none
-			if end := resolve(t, newResolver(t, api, resolver.Config{}), test.ask).End(); end != nil {
+			if end := resolve(t, newResolver(t, api, resolver.Settings{}), test.ask).End(); end != nil {
 				got = end.APIVersion + " " + end.Kind + " " + end.Namespace + "/" + end.Name + " " + string(end.UID)
 			}
 			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+// Tools that mirror clusters let objects own pods that run nothing.
+func TestAnOwnerThatRunsNothingIsNotTheEnd(t *testing.T) {
+	in := func(apiVersion, kind string, owners ...metav1.OwnerReference) apitest.Object {
+		return apitest.Object{APIVersion: apiVersion, Kind: kind, Namespace: "shop", Name: "x", UID: apiVersion + kind, Owners: owners}
+	}
+	volume := in("v1", "PersistentVolume")
+	volume.Namespace = ""
+	service, custom := in("v1", "Service"), in("example.com/v1", "Service")
+	slice := in("discovery.k8s.io/v1", "EndpointSlice", apitest.OwnedBy(service, true))
+	ownedBy := func(owner apitest.Object) apitest.Object { return withOwners(pod, apitest.OwnedBy(owner, true)) }
+	for name, test := range map[string]struct {
+		objects   []apitest.Object // the first one is requested
+		forbidden bool             // the last one
+		want      string
+	}{
+		"a Service":                             {objects: []apitest.Object{ownedBy(service), service}, want: "Pod/shop/fe-1-a=p1"},
+		"a ConfigMap":                           {objects: []apitest.Object{ownedBy(in("v1", "ConfigMap")), in("v1", "ConfigMap")}, want: "Pod/shop/fe-1-a=p1"},
+		"a ConfigMap that may not be read":      {objects: []apitest.Object{ownedBy(in("v1", "ConfigMap")), in("v1", "ConfigMap")}, forbidden: true, want: "Pod/shop/fe-1-a=p1"},
+		"a Secret":                              {objects: []apitest.Object{ownedBy(in("v1", "Secret")), in("v1", "Secret")}, want: "Pod/shop/fe-1-a=p1"},
+		"a PersistentVolumeClaim":               {objects: []apitest.Object{ownedBy(in("v1", "PersistentVolumeClaim")), in("v1", "PersistentVolumeClaim")}, want: "Pod/shop/fe-1-a=p1"},
+		"a PersistentVolume":                    {objects: []apitest.Object{ownedBy(volume), volume}, want: "Pod/shop/fe-1-a=p1"},
+		"Endpoints":                             {objects: []apitest.Object{ownedBy(in("v1", "Endpoints")), in("v1", "Endpoints")}, want: "Pod/shop/fe-1-a=p1"},
+		"an EndpointSlice of a Service":         {objects: []apitest.Object{ownedBy(slice), slice, service}, want: "Pod/shop/fe-1-a=p1"},
+		"above a Deployment":                    {objects: []apitest.Object{pod, replicaSet, withOwners(deployment, apitest.OwnedBy(service, true)), service}, want: "Deployment.apps/shop/fe=d1"},
+		"a Service that a custom resource owns": {objects: []apitest.Object{ownedBy(service), withOwners(service, apitest.OwnedBy(custom, true)), custom}, want: "Service.example.com/shop/x=example.com/v1Service"},
+		"a Service of another group":            {objects: []apitest.Object{ownedBy(custom), custom}, want: "Service.example.com/shop/x=example.com/v1Service"},
+		"the requested object itself":           {objects: []apitest.Object{service}, want: "Service/shop/x=v1Service"},
+		"the requested object, and its owner":   {objects: []apitest.Object{slice, service}, want: "EndpointSlice.discovery.k8s.io/shop/x=discovery.k8s.io/v1EndpointSlice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.NewObjects(t)
+			for _, o := range test.objects {
+				api.Serve(o.APIVersion, o.Kind, strings.ToLower(o.Kind)+"s", o.Namespace != "")
+				api.Put(o)
+			}
+			if last := test.objects[len(test.objects)-1]; test.forbidden {
+				api.Fail(api.Path(last), apitest.Fault{Status: http.StatusForbidden})
+			}
+			chain := resolve(t, newResolver(t, api, resolver.Settings{}), refTo(test.objects[0]))
+			require.Len(t, chain.Objects, len(test.objects), "it is on the chain")
+			require.Equal(t, test.want, objectText(chain.End()))
 		})
 	}
 }
@@ -296,7 +347,13 @@ func TestTheGeneratedNameOfAnObjectWithoutOwnersIsKnown(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Serve("example.com/v1", "Thing", "things", true)
 	api.Put(owned, run)
-	chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(owned))
+	chain := resolve(t, newResolver(t, api, resolver.Settings{}), refTo(owned))
 	require.Equal(t, "build-", chain.End().GenerateName)
 	require.Empty(t, chain.Objects[0].GenerateName, "the pod has an owner")
+
+	service := apitest.Object{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "fe", UID: "s1"}
+	run.Owners = []metav1.OwnerReference{apitest.OwnedBy(service)}
+	api.Put(run, service)
+	chain = resolve(t, newResolver(t, api, resolver.Settings{}), refTo(owned))
+	require.Equal(t, "build-", chain.End().GenerateName, "a Service is not the end")
 }

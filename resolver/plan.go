@@ -44,8 +44,8 @@ type planner struct {
 	scopes     *simplelru.LRU[collection, *scope]
 }
 
-func newPlanner(cfg Config) *planner {
-	return &planner{namespaces: cfg.Namespaces, ttl: cfg.CacheTTL, scopes: newLRU[collection, *scope](maxScopes, nil)}
+func newPlanner(settings Settings) *planner {
+	return &planner{namespaces: settings.Namespaces, ttl: settings.CacheTTL, scopes: newLRU[collection, *scope](maxScopes, nil)}
 }
 
 // scope has what is known of a collection. Knowledge that is older than the cache's TTL no longer
@@ -184,11 +184,11 @@ func (p *planner) noteList(in collection, isWhole bool, failure Resolution, now 
 // noteRead notes the result of a single read.
 func (p *planner) noteRead(t target, failure Resolution, now time.Duration) {
 	s := p.scope(t.key.collection, now)
-	if failure != Forbidden || now >= s.refusedUntil {
+	if failure != ResolutionForbidden || now >= s.refusedUntil {
 		s.refusals = 0
 	}
 	switch failure {
-	case Forbidden:
+	case ResolutionForbidden:
 		s.refusals++
 		s.refusedUntil = now + stableFailureTTL
 	case "":

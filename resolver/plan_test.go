@@ -51,33 +51,33 @@ func TestWhatIsListed(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		cfg     Config
-		before  func(*planner)
-		kind    *kinds.Kind
-		unknown []objectKey
-		now     time.Duration
-		want    []listing
+		settings Settings
+		before   func(*planner)
+		kind     *kinds.Kind
+		unknown  []objectKey
+		now      time.Duration
+		want     []listing
 	}{
 		"one object": {unknown: unknownPods(1, "shop")},
 		"two objects of a namespace of unknown size": {unknown: unknownPods(2, "shop"), want: []listing{{in: ofShop, needed: 2, limit: 40}}},
 		"twenty in a cluster of unknown size":        {unknown: unknownPods(1, manyNamespaces(20)...), want: []listing{{in: ofAll, needed: 20, limit: 100}}},
 		"nineteen in as many namespaces":             {unknown: unknownPods(1, manyNamespaces(19)...)},
-		"only some namespaces are resolved":          {cfg: Config{Namespaces: []string{"shop"}}, unknown: unknownPods(40, "shop"), want: []listing{{in: ofShop, needed: 40, limit: 100}}},
+		"only some namespaces are resolved":          {settings: Settings{Namespaces: []string{"shop"}}, unknown: unknownPods(40, "shop"), want: []listing{{in: ofShop, needed: 40, limit: 100}}},
 		"the namespace is too large":                 {before: sized(ofShop, 41), unknown: unknownPods(2, "shop"), now: minute},
 		"it is just small enough":                    {before: sized(ofShop, 40), unknown: unknownPods(2, "shop"), now: minute, want: []listing{{in: ofShop, needed: 2, limit: pageSize}}},
 		"its size was learned long ago":              {before: sized(ofShop, 400), unknown: unknownPods(2, "shop"), now: time.Hour, want: []listing{{in: ofShop, needed: 2, limit: 40}}},
 		"one more of those that were read alone":     {before: readShop(3), unknown: unknownPods(1, "shop"), now: minute, want: []listing{{in: ofShop, needed: 4, limit: 80}}},
 		"those were read long ago":                   {before: readShop(3), unknown: unknownPods(1, "shop"), now: time.Hour},
 		"a list was read since":                      {before: func(p *planner) { readShop(3)(p); p.noteList(ofShop, true, "", 1) }, unknown: unknownPods(1, "shop"), now: minute},
-		"the list is refused":                        {before: func(p *planner) { p.noteList(ofShop, false, Forbidden, 1) }, unknown: unknownPods(9, "shop"), now: 59 * time.Second},
-		"the list was refused":                       {before: func(p *planner) { p.noteList(ofShop, false, Forbidden, 1) }, unknown: unknownPods(9, "shop"), now: 61 * time.Second, want: []listing{{in: ofShop, needed: 9, limit: 100}}},
-		"the list has just failed":                   {before: func(p *planner) { p.noteList(ofShop, false, Unavailable, 1) }, unknown: unknownPods(9, "shop"), now: 59 * time.Second},
+		"the list is refused":                        {before: func(p *planner) { p.noteList(ofShop, false, ResolutionForbidden, 1) }, unknown: unknownPods(9, "shop"), now: 59 * time.Second},
+		"the list was refused":                       {before: func(p *planner) { p.noteList(ofShop, false, ResolutionForbidden, 1) }, unknown: unknownPods(9, "shop"), now: 61 * time.Second, want: []listing{{in: ofShop, needed: 9, limit: 100}}},
+		"the list has just failed":                   {before: func(p *planner) { p.noteList(ofShop, false, ResolutionUnavailable, 1) }, unknown: unknownPods(9, "shop"), now: 59 * time.Second},
 		"the kind cannot be listed":                  {kind: &kinds.Kind{Name: corePod, Namespaced: true}, unknown: unknownPods(40, "shop")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			test.cfg.CacheTTL = 10 * minute
-			p := newPlanner(test.cfg)
+			test.settings.CacheTTL = 10 * minute
+			p := newPlanner(test.settings)
 			if test.before != nil {
 				test.before(p)
 			}
@@ -108,7 +108,7 @@ func TestAListEndsWhenItIsNotWorthIt(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := newPlanner(Config{CacheTTL: time.Minute})
+			p := newPlanner(Settings{CacheTTL: time.Minute})
 			read, goesOn := readPage(p, listing{in: ofShop, needed: test.needed, limit: 50}, 50, int64(test.left))
 			require.Equal(t, test.goesOn, goesOn)
 			require.Equal(t, listing{in: ofShop, needed: test.needed, limit: pageSize, read: 50}, read)
@@ -117,11 +117,11 @@ func TestAListEndsWhenItIsNotWorthIt(t *testing.T) {
 }
 
 func TestAReadThatIsRefusedAgainAndAgain(t *testing.T) {
-	p := newPlanner(Config{CacheTTL: time.Minute})
+	p := newPlanner(Settings{CacheTTL: time.Minute})
 	of := target{podsKind, unknownPods(1, "shop")[0]}
 	for range refusalsInARow {
 		require.False(t, p.refusesReads(ofShop, time.Second))
-		p.noteRead(of, Forbidden, time.Second)
+		p.noteRead(of, ResolutionForbidden, time.Second)
 	}
 	require.True(t, p.refusesReads(ofShop, time.Minute))
 	require.False(t, p.refusesReads(ofShop, time.Second+stableFailureTTL))

@@ -78,7 +78,7 @@ func TestAllIsFoundAfterRandomFaults(t *testing.T) {
 					return true
 				}
 				return false
-			}}, resolver.Config{CacheSize: []int{1, 10, 1000, 100000}[n(4)], Concurrency: []int{1, 4, 400}[n(3)], CacheTTL: time.Duration(1+n(600)) * time.Second})
+			}}, resolver.Settings{CacheSize: []int{1, 10, 1000, 100000}[n(4)], Concurrency: []int{1, 4, 400}[n(3)], CacheTTL: time.Duration(1+n(600)) * time.Second})
 			var callers sync.WaitGroup
 			for range 1 + n(8) {
 				callers.Go(func() {
@@ -107,7 +107,7 @@ func TestAllIsFoundAfterRandomFaults(t *testing.T) {
 			for i := 0; i < valid; i += 50 {
 				r.Resolve(t.Context(), refs[i:min(valid, i+50)])
 				for j, chain := range r.Resolve(t.Context(), refs[i:min(valid, i+50)]) {
-					require.Equal(t, resolver.Complete, chain.Resolution, "seed %d, %v: %s", seed, refs[i+j], text(chain))
+					require.Equal(t, resolver.ResolutionComplete, chain.Resolution, "seed %d, %v: %s", seed, refs[i+j], text(chain))
 				}
 			}
 		})

@@ -3,6 +3,7 @@
 package resolver_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -147,27 +148,49 @@ func TestReferencesThatLackSomething(t *testing.T) {
 			api.ReverseDiscovery() // so that Kubernetes' own groups come last
 			api.Serve("auth.example.com/v1", "Review", "reviews", true, "create")
 			api.Put(deployment, replicaSet, node, ordered, service, knative, only, alien, ingress)
-			r := newResolver(t, api, resolver.Config{})
+			r := newResolver(t, api, resolver.Settings{})
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)), "cold")
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)), "warm")
 		})
 	}
 }
 
+// A UID can prove which of several kinds is meant, although another one may not be read.
+func TestAReferenceWithoutAVersionToAKindThatMayNotBeRead(t *testing.T) {
+	core := apitest.Object{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "s", UID: "s1"}
+	custom := apitest.Object{APIVersion: "example.com/v1", Kind: "Service", Namespace: "shop", Name: "s", UID: "s2"}
+	for uid, want := range map[string]string{"s2": "Service.example.com/shop/s=s2: complete", "": "Service/shop/s: forbidden"} {
+		api := apitest.NewObjects(t)
+		api.Serve("example.com/v1", "Service", "services", true)
+		api.Put(core, custom)
+		api.Fail(api.Path(core), apitest.Fault{Status: http.StatusForbidden})
+		ref := resolver.Reference{Kind: "Service", Namespace: "shop", Name: "s", UID: types.UID(uid)}
+		require.Equal(t, want, text(resolve(t, newResolver(t, api, resolver.Settings{}), ref)))
+	}
+}
+
+func TestANodeByItsNameIsOneRequest(t *testing.T) {
+	api := apitest.NewObjects(t)
+	api.Put(node)
+	r := newResolver(t, api, resolver.Settings{})
+	resolve(t, r, refTo(withUID(node, node.Name))) // as kubelets write it
+	require.Len(t, api.SeenObjects(), 1)
+}
+
 // A kubelet reports its start before it creates its Node.
 func TestANodeThatDoesNotExistYet(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	byName := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: node.Name}
-	require.Equal(t, resolver.NotFound, resolve(t, r, byName).Resolution)
+	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, byName).Resolution)
 
 	api.Put(node)
 	api.Seen()
 	clock.pass(time.Second - time.Millisecond)
-	require.Equal(t, resolver.NotFound, resolve(t, r, byName).Resolution)
+	require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, byName).Resolution)
 	require.Empty(t, api.Seen(), "many events do not cause many requests")
 	clock.pass(time.Millisecond)
-	require.Equal(t, resolver.Complete, resolve(t, r, byName).Resolution)
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, byName).Resolution)
 }
 
 // A kubelet reports the first events of a static pod before it creates its mirror pod.
@@ -178,20 +201,28 @@ func TestAMirrorPodThatDoesNotExistYet(t *testing.T) {
 		Annotations: map[string]string{"kubernetes.io/config.mirror": hash}, Owners: []metav1.OwnerReference{apitest.OwnedBy(node, true)},
 	}
 	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
-	static, other := refTo(withUID(mirror, hash)), refTo(withUID(mirror, "5ff49cb0-7b6e-4b4c-9fd5-1a2b3c4d5e6f"))
-	require.Equal(t, resolver.NotFound, resolve(t, r, static).Resolution)
-	require.Equal(t, resolver.NotFound, resolve(t, r, other).Resolution)
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
+	static := refTo(withUID(mirror, hash))
+	others := []resolver.Reference{
+		refTo(withUID(mirror, "5ff49cb0-7b6e-4b4c-9fd5-1a2b3c4d5e6f")), refTo(withUID(mirror, "0123abcd")), refTo(withUID(deployment, hash)),
+	}
+	for _, ref := range append(others, static) {
+		require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, ref).Resolution)
+	}
 	api.Put(mirror, node)
+	api.Seen()
 	clock.pass(time.Second)
-	require.Equal(t, resolver.NotFound, resolve(t, r, other).Resolution, "another pod is not created soon")
-	require.Equal(t, resolver.Complete, resolve(t, r, static).Resolution)
+	for _, other := range others {
+		require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, other).Resolution)
+	}
+	require.Empty(t, api.Seen(), "another object is not created soon")
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, static).Resolution)
 }
 
 // Events keep coming about Nodes that never exist.
 func TestANodeThatNeverExists(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	requests := func(seconds int) (paths int) {
 		api.Seen()
 		for range seconds {
@@ -227,8 +258,11 @@ func TestStaticPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
 			api.Put(mirror, node)
-			r := newResolver(t, api, resolver.Config{})
+			r := newResolver(t, api, resolver.Settings{})
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)))
+			if test.want == whole {
+				require.Len(t, api.SeenObjects(), 2, "a request for each object")
+			}
 			api.Seen()
 			require.Equal(t, test.want, text(resolve(t, r, test.ref)))
 			require.Empty(t, api.Seen(), "it is known")
@@ -237,7 +271,7 @@ func TestStaticPods(t *testing.T) {
 	t.Run("the mirror is created again", func(t *testing.T) {
 		api, clock := apitest.NewObjects(t), newClock()
 		api.Put(mirror, node)
-		r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: time.Minute})
+		r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: time.Minute})
 		resolve(t, r, byHash)
 		api.Put(withUID(mirror, "m2"))
 		require.Equal(t, whole, text(resolve(t, r, byHash)))
@@ -247,7 +281,7 @@ func TestStaticPods(t *testing.T) {
 	t.Run("many at once", func(t *testing.T) {
 		api := apitest.NewObjects(t)
 		api.Put(mirror, node)
-		r := newResolver(t, api, resolver.Config{})
+		r := newResolver(t, api, resolver.Settings{})
 		refs := append(crowd(api, "kube-system", 20), byHash)
 		requireComplete(t, r.Resolve(t.Context(), refs))
 	})
@@ -261,7 +295,7 @@ func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
 	v1 := hpa
 	v1.APIVersion = "autoscaling/v1"
 	api.Put(hpa, v1)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	for asked, want := range map[string]string{
 		"autoscaling/v1":      "autoscaling/v1", // served
 		"autoscaling/v2":      "autoscaling/v2",
@@ -275,6 +309,14 @@ func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
 
 	ref := resolver.Reference{APIVersion: "extensions/v1beta1", Kind: "ReplicaSet", Namespace: "shop", Name: "none"}
 	require.Equal(t, "extensions/v1beta1", resolve(t, r, ref).Objects[0].APIVersion, "what is not found is as the reference says")
+}
+
+// Only for a Node, a UID that is the name means nothing.
+func TestTheObjectOfAReference(t *testing.T) {
+	ref := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"}
+	require.Empty(t, ref.Object().UID)
+	ref.Kind = "Pod"
+	require.EqualValues(t, "n1", ref.Object().UID)
 }
 
 // Nobody validates an involved object: an event may contain anything there.
@@ -299,13 +341,17 @@ func TestHostileReferences(t *testing.T) {
 	for name, ref := range refs {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
-			r := newResolver(t, api, resolver.Config{})
+			r := newResolver(t, api, resolver.Settings{})
 			chain := resolve(t, r, ref)
-			require.Equal(t, resolver.NotFound, chain.Resolution)
+			require.Equal(t, resolver.ResolutionNotFound, chain.Resolution)
 			require.Len(t, chain.Objects, 1)
 			require.Equal(t, ref.Name, chain.Objects[0].Name)
 			require.Nil(t, chain.End())
-			require.Empty(t, api.SeenObjects())
+			if strings.HasPrefix(name, "a group") {
+				require.Empty(t, api.SeenObjects())
+			} else {
+				require.Empty(t, api.Seen(), "no kind is looked up")
+			}
 			require.Zero(t, r.Len(), "nothing is remembered")
 		})
 	}
@@ -318,7 +364,7 @@ func FuzzResolve(f *testing.F) {
 	f.Add("a/b/c", "%", "?", "#", "n1")
 	api := apitest.NewObjects(f)
 	api.Put(pod, replicaSet, deployment)
-	r := newResolver(f, api, resolver.Config{CacheSize: 100})
+	r := newResolver(f, api, resolver.Settings{CacheSize: 100})
 	f.Fuzz(func(t *testing.T, apiVersion, kind, namespace, name, uid string) {
 		chain := resolve(t, r, resolver.Reference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid)})
 		require.Equal(t, name, chain.Objects[0].Name)

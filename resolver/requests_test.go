@@ -47,7 +47,7 @@ func crowd(api *apitest.Objects, namespace string, pods int) []resolver.Referenc
 
 func requireComplete(t testing.TB, chains []resolver.Chain) {
 	for _, chain := range chains {
-		require.Equal(t, resolver.Complete, chain.Resolution, text(chain))
+		require.Equal(t, resolver.ResolutionComplete, chain.Resolution, text(chain))
 	}
 }
 
@@ -55,7 +55,7 @@ func TestTheFirstUnknownObjectOfANamespaceIsReadAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := crowd(api, "shop", 8)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), pods[:1]))
 		seen := api.Seen()
 		require.Len(t, seen, 2+1+1+1, "2 discovery documents, the pod, its ReplicaSet, its Deployment")
@@ -86,7 +86,7 @@ func TestTheScopeOfAListIsChosenByItsCost(t *testing.T) {
 				api := apitest.NewObjectsInMemory()
 				pods := crowd(api, "shop", test.inShop)
 				crowd(api, "other", test.inOthers)
-				r := inMemory(t, api, resolver.Config{})
+				r := inMemory(t, api, resolver.Settings{})
 				requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-test.needed:]))
 				got := podRequests(api)
 				for i, path := range got {
@@ -116,7 +116,7 @@ func TestMetadataIsRequestedWithoutManagedFields(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	})
-	r, err := resolver.New(config, resolver.Config{LookupTimeout: time.Minute})
+	r, err := resolver.New(config, resolver.Settings{LookupTimeout: time.Minute})
 	require.NoError(t, err)
 	defer r.Close()
 	requireComplete(t, r.Resolve(t.Context(), pods[:1])) // one by one
@@ -136,7 +136,7 @@ func TestMetadataIsRequestedWithoutManagedFields(t *testing.T) {
 func TestObjectsAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 1)
-	requireComplete(t, newResolver(t, api, resolver.Config{}).Resolve(t.Context(), pods))
+	requireComplete(t, newResolver(t, api, resolver.Settings{}).Resolve(t.Context(), pods))
 	require.Equal(t, []string{
 		"/api/v1/namespaces/shop/pods/app-000-649447bf8-00000",
 		"/apis/apps/v1/namespaces/shop/deployments/app-000",
@@ -151,7 +151,7 @@ func TestManyUnknownObjectsAreListed(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := append(crowd(api, "shop", 100), crowd(api, "bank", 100)...)
 		crowd(api, "town", 1500)
-		r := inMemory(t, api, resolver.Config{Namespaces: []string{"shop", "bank", "town"}})
+		r := inMemory(t, api, resolver.Settings{Namespaces: []string{"shop", "bank", "town"}})
 		requireComplete(t, r.Resolve(t.Context(), pods))
 		require.Equal(t, []string{
 			"/api/v1/namespaces/bank/pods?list",
@@ -170,7 +170,7 @@ func TestManyUnknownObjectsAreListed(t *testing.T) {
 func TestOneObjectAskedForManyTimesIsNotMany(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(deployment)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	requireComplete(t, r.Resolve(t.Context(), slices.Repeat([]resolver.Reference{refTo(deployment)}, 100)))
 	require.Equal(t, []string{api.Path(deployment)}, api.SeenObjects())
 }
@@ -179,7 +179,7 @@ func TestWhatAListBringsIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := crowd(api, "shop", 100)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), pods[:90]))
 		api.Seen()
 		requireComplete(t, r.Resolve(t.Context(), pods[90:]))
@@ -195,11 +195,11 @@ func TestWhatAWholeListDoesNotHoldIsNotThere(t *testing.T) {
 		gone.Name = "gone"
 		another := pods[1]
 		another.UID = "other"
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		chains := r.Resolve(t.Context(), append(pods[2:], gone, another))
 		requireComplete(t, chains[:8])
-		require.Equal(t, resolver.NotFound, chains[8].Resolution)
-		require.Equal(t, resolver.NotFound, chains[9].Resolution)
+		require.Equal(t, resolver.ResolutionNotFound, chains[8].Resolution)
+		require.Equal(t, resolver.ResolutionNotFound, chains[9].Resolution)
 		require.Len(t, podRequests(api), 2, "a list from the API server's cache, and one that proves what does not exist")
 	})
 }
@@ -208,7 +208,7 @@ func TestAListIsReadInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := crowd(api, "shop", 600)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		requireComplete(t, r.Resolve(t.Context(), pods))
 		require.Len(t, podRequests(api), 2, "a short one, which shows the size, and one of 500")
 	})
@@ -224,7 +224,7 @@ func TestANamespaceThatMayNotBeListed(t *testing.T) {
 		api, clock := apitest.NewObjectsInMemory(), newClock()
 		pods := crowd(api, "shop", 20)
 		api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
-		r := inMemory(t, api, resolver.Config{Now: clock.Now, Namespaces: []string{"shop"}})
+		r := inMemory(t, api, resolver.Settings{Now: clock.Now, Namespaces: []string{"shop"}})
 		requireComplete(t, r.Resolve(t.Context(), pods[:10]))
 		require.Len(t, podRequests(api), 1+10, "its objects are read one by one")
 		requireComplete(t, r.Resolve(t.Context(), pods[10:]))
@@ -237,6 +237,44 @@ func TestANamespaceThatMayNotBeListed(t *testing.T) {
 	})
 }
 
+// Without permission to list a kind in the whole cluster, its lists in namespaces do. Nobody has to
+// permit more.
+func TestAMissingPermissionThatIsNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, observed := apitest.NewObjectsInMemory(), &observed{}
+		api.Fail("/api/v1/pods?list", apitest.Fault{Status: http.StatusForbidden})
+		api.Fail("/api/v1/nodes?list", apitest.Fault{Status: http.StatusForbidden})
+		r := inMemory(t, api, resolver.Settings{Observer: observed})
+		requireComplete(t, r.Resolve(t.Context(), crowd(api, "shop", 30)))
+		require.Empty(t, observed.refused)
+
+		other := withUID(node, "n2")
+		other.Name = "n2"
+		api.Put(node, other)
+		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(other)}))
+		require.Equal(t, []string{"list nodes in "}, observed.refused, "a kind without namespaces has only this list")
+	})
+}
+
+// A list that was never sent is not taken for one that failed.
+func TestAListThatWasNeverSentIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		things := []resolver.Reference{refTo(numberedThing("Thing", 0)), refTo(numberedThing("Thing", 1))}
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Put(node, numberedThing("Thing", 0), numberedThing("Thing", 1))
+		config := &rest.Config{Host: "http://api", QPS: 1 / 1.5, Burst: 1, Transport: api}
+		r, err := resolver.New(config, resolver.Settings{LookupTimeout: time.Second})
+		require.NoError(t, err)
+		defer r.Close()
+		resolve(t, r, refTo(node))
+		r.Resolve(t.Context(), things)
+		api.Seen()
+		requireComplete(t, r.Resolve(t.Context(), things))
+		require.Equal(t, []string{"/apis/example.com/v1/namespaces/shop/things?list"}, api.Seen())
+	})
+}
+
 func TestANamespaceThatMayNotBeRead(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
 	pods := crowd(api, "shop", 100)
@@ -244,9 +282,9 @@ func TestANamespaceThatMayNotBeRead(t *testing.T) {
 		api.Fail("/api/v1/namespaces/shop/pods/"+ref.Name, apitest.Fault{Status: http.StatusForbidden})
 	}
 	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now})
 	for _, ref := range pods {
-		require.Equal(t, resolver.Forbidden, resolve(t, r, ref).Resolution)
+		require.Equal(t, resolver.ResolutionForbidden, resolve(t, r, ref).Resolution)
 	}
 	require.Len(t, podRequests(api), 3, "not one request per object")
 
@@ -255,7 +293,7 @@ func TestANamespaceThatMayNotBeRead(t *testing.T) {
 	}
 	clock.pass(time.Minute)
 	for _, ref := range pods {
-		require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution, "for a minute")
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, ref).Resolution, "for a minute")
 	}
 }
 
@@ -268,7 +306,7 @@ func TestAKindThatCannotBeListed(t *testing.T) {
 		api.Put(o)
 		refs = append(refs, refTo(o))
 	}
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	requireComplete(t, r.Resolve(t.Context(), refs))
 	require.False(t, slices.ContainsFunc(api.Seen(), isListPath))
 }
@@ -276,7 +314,7 @@ func TestAKindThatCannotBeListed(t *testing.T) {
 func TestCallsThatAskTheSameShareTheRequest(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(deployment)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	release := api.Hang(t, api.Path(deployment))
 
 	answers := make(chan []resolver.Chain, 20)
@@ -296,7 +334,7 @@ func TestACallWaitsForAListThatIsUnderWay(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := crowd(api, "shop", 20)
 		const list = "/api/v1/namespaces/shop/pods?list"
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		resolve(t, r, pods[19]) // so that discovery is done
 		podRequests(api)
 		release := api.Hang(t, list)
@@ -319,7 +357,7 @@ func TestASlowListHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := crowd(api, "shop", 16)
-		r := inMemory(t, api, resolver.Config{})
+		r := inMemory(t, api, resolver.Settings{})
 		defer api.Hang(t, "/api/v1/namespaces/shop/pods?list")()
 		requireComplete(t, r.Resolve(t.Context(), pods[:8]))
 		begun := time.Now()
@@ -332,25 +370,58 @@ func TestASlowListHoldsNobodyUp(t *testing.T) {
 // An object may be newer than a request that is in flight.
 func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 	api := apitest.NewObjects(t)
-	r := newResolver(t, api, resolver.Config{})
+	r := newResolver(t, api, resolver.Settings{})
 	older, hang := withUID(deployment, "d0"), make(chan struct{})
 	api.Fail(api.Path(deployment), apitest.Fault{Hang: hang, Status: http.StatusNotFound, Times: 1})
 
 	var callers sync.WaitGroup
-	callers.Go(func() { require.Equal(t, resolver.NotFound, resolve(t, r, refTo(older)).Resolution) })
+	callers.Go(func() { require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, refTo(older)).Resolution) })
 	api.AwaitRequest(t, api.Path(deployment))
 	api.Put(deployment)
-	callers.Go(func() { require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution) })
+	callers.Go(func() { require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution) })
 	time.Sleep(50 * time.Millisecond) // so that the second call has joined the first
 	close(hang)
 	callers.Wait()
+}
+
+// The API server answered a consistent request before the object was created, and the answer comes
+// after it.
+func TestAnAnswerFromBeforeProvesNothingAgainstANewerObject(t *testing.T) {
+	for name, uids := range map[string]struct{ earlier, later string }{
+		"two objects of one name":                      {"d0", deployment.UID},
+		"an object, then whatever object has the name": {"d0", ""},
+		"whatever object has the name, then an object": {"", deployment.UID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, release := apitest.NewObjectsInMemory(), make(chan struct{})
+				r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+					response, err := api.RoundTrip(r)
+					if r.URL.Path == api.Path(deployment) && !r.URL.Query().Has("resourceVersion") {
+						<-release
+					}
+					return response, err
+				}), resolver.Settings{})
+				earlier, later := refTo(withUID(deployment, uids.earlier)), refTo(withUID(deployment, uids.later))
+				var callers sync.WaitGroup
+				callers.Go(func() { require.Equal(t, resolver.ResolutionNotFound, resolve(t, r, earlier).Resolution) })
+				synctest.Wait()
+				time.Sleep(10 * time.Millisecond)
+				api.Put(deployment)
+				callers.Go(func() { require.Equal(t, resolver.ResolutionComplete, resolve(t, r, later).Resolution) })
+				time.Sleep(10 * time.Millisecond)
+				close(release)
+				callers.Wait()
+			})
+		})
+	}
 }
 
 func TestConcurrencyIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := crowd(api, "shop", 7)
-		r := inMemory(t, api, resolver.Config{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
+		r := inMemory(t, api, resolver.Settings{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
 		resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "none"})
 		api.Seen()
 		api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
@@ -358,7 +429,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 			defer api.Hang(t, "/api/v1/namespaces/shop/pods/"+ref.Name)()
 		}
 		for _, chain := range r.Resolve(t.Context(), pods) {
-			require.Equal(t, resolver.Timeout, chain.Resolution)
+			require.Equal(t, resolver.ResolutionTimeout, chain.Resolution)
 		}
 		require.Len(t, api.Seen(), 1+2, "one list, and two reads")
 		for _, ref := range pods {
@@ -373,7 +444,7 @@ func TestTheRateLimitHolds(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := crowd(api, "shop", 30)
 		config := &rest.Config{Host: "http://api", QPS: 0.001, Burst: 3, Transport: api}
-		r, err := resolver.New(config, resolver.Config{LookupTimeout: 200 * time.Millisecond})
+		r, err := resolver.New(config, resolver.Settings{LookupTimeout: 200 * time.Millisecond})
 		require.NoError(t, err)
 		defer r.Close()
 		r.Resolve(t.Context(), pods)
@@ -382,6 +453,21 @@ func TestTheRateLimitHolds(t *testing.T) {
 		require.Empty(t, api.Seen())
 		r.Resolve(t.Context(), crowd(api, "bank", 30))
 		require.Empty(t, api.Seen(), "no queue is left behind")
+	})
+}
+
+func TestARequestThatWasNeverSentIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		api.Put(numberedThing("Thing", 0), numberedThing("Thing", 1))
+		config := &rest.Config{Host: "http://api", QPS: 1 / 1.5, Burst: 1, Transport: api}
+		r, err := resolver.New(config, resolver.Settings{LookupTimeout: time.Second})
+		require.NoError(t, err)
+		defer r.Close()
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 0))).Resolution)
+		require.Equal(t, resolver.ResolutionTimeout, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
 	})
 }
 
@@ -394,7 +480,7 @@ func TestNamespacesAreNotListedIfOnlySomeAreResolved(t *testing.T) {
 		api.Put(o)
 		refs = append(refs, refTo(o))
 	}
-	r := newResolver(t, api, resolver.Config{Namespaces: []string{"n0"}})
+	r := newResolver(t, api, resolver.Settings{Namespaces: []string{"n0"}})
 	requireComplete(t, r.Resolve(t.Context(), refs))
 	require.False(t, slices.ContainsFunc(api.Seen(), isListPath))
 }
@@ -402,14 +488,14 @@ func TestNamespacesAreNotListedIfOnlySomeAreResolved(t *testing.T) {
 func TestRequestsSayWhoAsks(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(deployment)
-	resolve(t, newResolver(t, api, resolver.Config{}), refTo(deployment))
+	resolve(t, newResolver(t, api, resolver.Settings{}), refTo(deployment))
 	require.Equal(t, []string{"resolver-test"}, api.UserAgents())
 }
 
 func TestManyCallsAtOnce(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
 	pods := append(crowd(api, "shop", 200), crowd(api, "bank", 200)...)
-	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheSize: 300, Observer: &observed{}})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheSize: 300, Observer: &observed{}})
 	var callers sync.WaitGroup
 	for i := range 8 {
 		callers.Go(func() {

@@ -25,8 +25,8 @@ type Resolver struct {
 // New returns a resolver for the API server of restConfig. The resolver observes the QPS and Burst
 // of restConfig and uses its UserAgent. New sends no request. The error names what is wrong in one
 // of the two configurations.
-func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
-	cfg, err := cfg.withDefaults()
+func New(restConfig *rest.Config, settings Settings) (*Resolver, error) {
+	settings, err := settings.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -37,22 +37,22 @@ func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	begun := cfg.Now()
-	now := func() time.Duration { return cfg.Now().Sub(begun) }
-	background, cache := newBackground(), newCache(cfg.CacheSize, cfg.CacheTTL, now)
+	begun := settings.Now()
+	now := func() time.Duration { return settings.Now().Sub(begun) }
+	background, cache := newBackground(), newCache(settings.CacheSize, settings.CacheTTL, now)
 	return &Resolver{
-		maxDepth:      cfg.MaxDepth,
-		lookupTimeout: cfg.LookupTimeout,
-		observer:      cfg.Observer,
+		maxDepth:      settings.MaxDepth,
+		lookupTimeout: settings.LookupTimeout,
+		observer:      settings.Observer,
 		background:    background,
 		cache:         cache,
-		loader:        newLoader(background, clients, cache, newLimiter(cfg.Concurrency, rateLimiterFor(restConfig)), cfg, now),
+		loader:        newLoader(background, clients, cache, newLimiter(settings.Concurrency, rateLimiterFor(restConfig)), settings, now),
 		clients:       clients,
 	}, nil
 }
 
 // Resolve returns one chain for each reference, in the order of the references. It never fails: the
-// Resolution of a chain reports what could not be found. It returns after Config.LookupTimeout at
+// Resolution of a chain reports what could not be found. It returns after Settings.LookupTimeout at
 // the latest, or when ctx is done. Requests that were sent continue in the background, so that the
 // next call can use their results.
 func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
@@ -63,7 +63,7 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 		known = climb{cache: r.cache, loader: r.loader, maxDepth: r.maxDepth}
 		if chain, isKnown := known.chain(ref); isKnown {
 			chains[i] = chain
-			r.observeHits(known.hits())
+			r.observeHits(known.known)
 		} else {
 			cold = append(cold, i)
 		}
@@ -78,13 +78,13 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int, chains []Chain) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.lookupTimeout, errLookupTimeout)
 	defer cancel()
-	defer context.AfterFunc(r.background.context(), cancel)()
+	defer context.AfterFunc(r.background.ctx, cancel)()
 	var climbs sync.WaitGroup
 	for _, i := range cold {
 		climbs.Go(func() {
 			waiting := climb{cache: r.cache, loader: r.loader, maxDepth: r.maxDepth, ctx: ctx}
 			chains[i], _ = waiting.chain(refs[i])
-			r.observeHits(waiting.hits())
+			r.observeHits(waiting.known)
 		})
 	}
 	climbs.Wait()
@@ -99,11 +99,11 @@ func (r *Resolver) observeHits(n int) {
 	}
 }
 
-// Len returns how many objects the cache holds. It is never above Config.CacheSize.
+// Len returns how many objects the cache holds. It is never above Settings.CacheSize.
 func (r *Resolver) Len() int { return r.cache.len() }
 
 // Close ends the lookups that are in flight, and returns when they have ended. After Close, Resolve
-// answers from the cache, or returns Unavailable. Close may be called more than once.
+// answers from the cache, or returns ResolutionUnavailable. Close may be called more than once.
 func (r *Resolver) Close() {
 	r.background.close()
 	r.clients.close()

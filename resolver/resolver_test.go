@@ -20,12 +20,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newResolver returns a resolver for the fake API server. The end of the test closes it. If the
-// timeout in cfg is zero, nothing times out.
-func newResolver(t testing.TB, a *apitest.Objects, cfg resolver.Config) *resolver.Resolver {
-	if cfg.LookupTimeout == 0 {
-		cfg.LookupTimeout = time.Minute
+// timeout in settings is zero, nothing times out.
+func newResolver(t testing.TB, a *apitest.Objects, settings resolver.Settings) *resolver.Resolver {
+	if settings.LookupTimeout == 0 {
+		settings.LookupTimeout = time.Minute
 	}
-	r, err := resolver.New(a.RESTConfig(), cfg)
+	r, err := resolver.New(a.RESTConfig(), settings)
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	return r

@@ -26,6 +26,9 @@ type Config struct {
 	// Stamp writes trace ids into records, in the connector's output of logs.
 	Stamp bool `mapstructure:"stamp"`
 
+	// HarmlessReasons are those of warnings that are no failure, in addition to the known ones.
+	HarmlessReasons []string `mapstructure:"harmless_reasons"`
+
 	// Storage is the storage extension that rollouts are saved with. Empty: a restart forgets them.
 	Storage *component.ID `mapstructure:"storage"`
 
@@ -40,11 +43,12 @@ func createDefaultConfig() component.Config {
 // Validate reports settings that cannot work. Each error names the key, the value and the fix.
 func (c *Config) Validate() error {
 	var errs []error
-	if c.IdleTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("idle_timeout: %v must be above 0; set a duration such as 5m", c.IdleTimeout))
+	// A number without a unit is taken for nanoseconds.
+	if c.IdleTimeout < time.Millisecond {
+		errs = append(errs, fmt.Errorf("idle_timeout: %v must be at least 1ms; set a duration with a unit, such as 5m", c.IdleTimeout))
 	}
-	if c.SettleTime < 0 {
-		errs = append(errs, fmt.Errorf("settle_time: %v must be 0s or more; set a duration such as 10s", c.SettleTime))
+	if c.SettleTime != 0 && c.SettleTime < time.Millisecond {
+		errs = append(errs, fmt.Errorf("settle_time: %v must be 0s, or at least 1ms; set a duration with a unit, such as 10s", c.SettleTime))
 	}
 	if c.SettleTime > c.IdleTimeout {
 		errs = append(errs, fmt.Errorf("settle_time: %v is longer than idle_timeout, which is %v; set a shorter duration", c.SettleTime, c.IdleTimeout))

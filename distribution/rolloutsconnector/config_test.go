@@ -23,11 +23,13 @@ func TestInvalidConfigurations(t *testing.T) {
 		settings map[string]any
 		message  string
 	}{
-		"no idle timeout":        {map[string]any{"idle_timeout": "0s", "settle_time": "0s"}, "idle_timeout: 0s must be above 0; set a duration such as 5m"},
-		"a negative settle time": {map[string]any{"settle_time": "-1s"}, "settle_time: -1s must be 0s or more; set a duration such as 10s"},
-		"a long settle time":     {map[string]any{"settle_time": "6m"}, "settle_time: 6m0s is longer than idle_timeout, which is 5m0s; set a shorter duration"},
-		"no rollouts":            {map[string]any{"max_rollouts": 0}, "max_rollouts: 0 must be 1 or more; set a number such as 1000"},
-		"an unknown key":         {map[string]any{"idle_time": "5m"}, "idle_time"},
+		"no idle timeout":                {map[string]any{"idle_timeout": "0s", "settle_time": "0s"}, "idle_timeout: 0s must be at least 1ms; set a duration with a unit, such as 5m"},
+		"an idle timeout without a unit": {map[string]any{"idle_timeout": 300}, "idle_timeout: 300ns must be at least 1ms"},
+		"a settle time without a unit":   {map[string]any{"settle_time": 10}, "settle_time: 10ns must be 0s, or at least 1ms; set a duration with a unit, such as 10s"},
+		"a negative settle time":         {map[string]any{"settle_time": "-1s"}, "settle_time: -1s must be 0s, or at least 1ms"},
+		"a long settle time":             {map[string]any{"settle_time": "6m"}, "settle_time: 6m0s is longer than idle_timeout, which is 5m0s; set a shorter duration"},
+		"no rollouts":                    {map[string]any{"max_rollouts": 0}, "max_rollouts: 0 must be 1 or more; set a number such as 1000"},
+		"an unknown key":                 {map[string]any{"idle_time": "5m"}, "idle_time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package election decides whether this process leads: its terms, the elector that begins and ends
-// them, and the elector's Lease.
+// Package election decides whether this process leads: its terms, and the elector that begins and ends
+// them.
 package election
 
 import (
@@ -10,8 +10,16 @@ import (
 	"time"
 )
 
-// pausedAfter is the gap between two beats that counts as a pause.
-const pausedAfter = 3 * time.Second
+const (
+	// pausedAfter is the gap between two beats that counts as a pause.
+	pausedAfter = 3 * time.Second
+	// CertainAfter is the time after which the elector knows whether this process still leads: the
+	// default of its renew_deadline, and a little more. The extension has no method that returns its own.
+	CertainAfter = 13 * time.Second
+	// leaseMargin is the time after a term in which no other process can lead: half of the time
+	// between the defaults of renew_deadline and lease_duration.
+	leaseMargin = 2500 * time.Millisecond
+)
 
 // Leadership reports whether this process is the one that emits. All receivers of one elector share
 // it: see Join. Its methods may be called concurrently. It promises what client-go's election does:
@@ -19,9 +27,6 @@ const pausedAfter = 3 * time.Second
 type Leadership struct {
 	// elected reports whether an elector decides. Otherwise, this process always leads.
 	elected bool
-	// lease is the time without renewal after which another process may lead, and deadline that
-	// after which the leader stops.
-	lease, deadline time.Duration
 
 	// mu guards the following.
 	mu      sync.Mutex
@@ -53,19 +58,9 @@ type term struct {
 func AlwaysLeads() *Leadership { return &Leadership{} }
 
 // newLeadership returns the leadership of a process that an elector has not made a leader yet.
-// lease and deadline are the elector's LeaseDuration and RenewDeadline.
-func newLeadership(lease, deadline time.Duration) *Leadership {
-	return &Leadership{
-		elected: true, lease: lease, deadline: deadline,
-		changed: make(chan struct{}), lastBeat: time.Now(),
-	}
+func newLeadership() *Leadership {
+	return &Leadership{elected: true, changed: make(chan struct{}), lastBeat: time.Now()}
 }
-
-// LeaseDuration returns the time without renewal after which another process may lead.
-func (l *Leadership) LeaseDuration() time.Duration { return l.lease }
-
-// RenewDeadline returns how long the elector may take to find that this process no longer leads.
-func (l *Leadership) RenewDeadline() time.Duration { return l.deadline }
 
 // IsElected reports whether an elector decides which process leads.
 func (l *Leadership) IsElected() bool { return l.elected }
@@ -177,7 +172,7 @@ func (l *Leadership) NoteBeat(now time.Time) {
 	// not.
 	gap := max(now.Sub(l.lastBeat), now.Round(0).Sub(l.lastBeat.Round(0)))
 	if gap > pausedAfter {
-		l.pausedUntil = now.Add(l.deadline + pausedAfter)
+		l.pausedUntil = now.Add(CertainAfter)
 	}
 	if now.After(l.lastBeat) {
 		l.lastBeat = now
@@ -195,7 +190,7 @@ func (l *Leadership) NobodyElseLeads(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ended := now.Sub(l.stoppedAt)
-	return !now.Before(l.pausedUntil) && (l.leading || ended < (l.lease-l.deadline)/2)
+	return !now.Before(l.pausedUntil) && (l.leading || ended < leaseMargin)
 }
 
 // Leads reports whether this process leads, as far as the elector knows.

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAfterAPauseAnotherProcessMayLead(t *testing.T) {
-	l := newLeadership(15*time.Second, 10*time.Second)
+	l := newLeadership()
 	l.Started(t.Context())
 	now := l.lastBeat
 	later := now.Add
@@ -40,7 +40,7 @@ func TestAfterAPauseAnotherProcessMayLead(t *testing.T) {
 
 func TestAfterATermAnotherProcessCanLeadBeforeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLeadership(15*time.Second, 10*time.Second)
+		l := newLeadership()
 		go l.Beat(t.Context())
 		l.Started(t.Context())
 		l.Stopped()
@@ -54,7 +54,7 @@ func TestAfterATermAnotherProcessCanLeadBeforeLong(t *testing.T) {
 
 func TestTheEndOfATermWaitsForItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLeadership(15*time.Second, 10*time.Second)
+		l := newLeadership()
 		l.Started(t.Context())
 		term, ended, ok := l.Begin(t.Context(), t.Context())
 		require.True(t, ok)
@@ -85,7 +85,7 @@ func TestAProcessWithoutAnElectorAlwaysLeads(t *testing.T) {
 }
 
 func TestChangedEndsAtTheBeginningAndAtTheEndOfATerm(t *testing.T) {
-	l := newLeadership(15*time.Second, 10*time.Second)
+	l := newLeadership()
 	for _, change := range []func(){func() { l.Started(t.Context()) }, l.Stopped} {
 		changed := l.Changed()
 		change()
@@ -99,7 +99,7 @@ func TestChangedEndsAtTheBeginningAndAtTheEndOfATerm(t *testing.T) {
 
 func TestAStartWithoutANewTermIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLeadership(15*time.Second, 10*time.Second)
+		l := newLeadership()
 		l.Stopped() // The elector stops although this process never led.
 		ended, end := context.WithCancel(t.Context())
 		end()

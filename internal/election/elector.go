@@ -6,7 +6,8 @@ import (
 	"context"
 	"reflect"
 	"sync"
-	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Elector has the methods of the extension k8s_leader_elector that the receiver uses.
@@ -34,21 +35,21 @@ type joined struct {
 
 // Join returns the Leadership that the elector decides. Callers must call leave when they no longer
 // use it.
-func Join(elector Elector, config ElectorConfig) (l *Leadership, leave func()) {
-	j := electors.join(elector, config)
+func Join(elector Elector) (l *Leadership, leave func()) {
+	j := electors.join(elector)
 	// The lock is not held: a call of the elector may wait for a receiver, and this for that call.
 	j.register.Do(func() { elector.SetCallBackFuncs(j.Started, j.Stopped) })
 	return j.Leadership, sync.OnceFunc(func() { electors.leave(elector, j) })
 }
 
-func (s *joinedElectors) join(elector Elector, config ElectorConfig) *joined {
+func (s *joinedElectors) join(elector Elector) *joined {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byElector[elector] != nil {
 		s.byElector[elector].users++
 		return s.byElector[elector]
 	}
-	j := &joined{Leadership: newLeadership(config.LeaseDuration, config.RenewDeadline), users: 1}
+	j := &joined{Leadership: newLeadership(), users: 1}
 	s.byElector[elector] = j
 	return j
 }
@@ -61,54 +62,19 @@ func (s *joinedElectors) leave(elector Elector, j *joined) {
 	}
 }
 
-// ElectorConfig is the part of the elector's configuration that the receiver needs.
-type ElectorConfig struct {
-	LeaseNamespace, LeaseName string
-	// AuthType and Context say how the elector reaches the API server.
-	AuthType, Context string
-	// LeaseDuration is the time that others wait for a leader that no longer renews the lease.
-	LeaseDuration time.Duration
-	// RenewDeadline is the time that a leader tries to renew the lease before it stops leading.
-	RenewDeadline time.Duration
-}
-
-// IsKnown reports whether the configuration could be read.
-func (c ElectorConfig) IsKnown() bool {
-	return c.LeaseNamespace != "" && c.LeaseName != "" && c.LeaseDuration > c.RenewDeadline && c.RenewDeadline > 0
-}
-
-// ElectorConfigOf reads the configuration of the extension k8s_leader_elector. The extension has no
-// method for it, so the fields are read by reflection. A field that is not there is empty.
-func ElectorConfigOf(extension any) ElectorConfig {
+// LeaseOf returns the Lease of the extension k8s_leader_elector; empty if it is not known. The extension
+// has no method for it, so the two fields of its configuration are read by reflection.
+func LeaseOf(extension any) types.NamespacedName {
 	config := reflect.Indirect(reflect.ValueOf(extension))
 	if config.Kind() == reflect.Struct {
 		config = reflect.Indirect(config.FieldByName("config"))
 	}
 	if config.Kind() != reflect.Struct {
-		return ElectorConfig{}
+		return types.NamespacedName{}
 	}
-	return ElectorConfig{
-		LeaseNamespace: text(config, "LeaseNamespace"),
-		LeaseName:      text(config, "LeaseName"),
-		AuthType:       text(config, "AuthType"),
-		Context:        text(config, "Context"),
-		LeaseDuration:  duration(config, "LeaseDuration"),
-		RenewDeadline:  duration(config, "RenewDuration"),
+	namespace, name := config.FieldByName("LeaseNamespace"), config.FieldByName("LeaseName")
+	if namespace.Kind() != reflect.String || name.Kind() != reflect.String {
+		return types.NamespacedName{}
 	}
-}
-
-// duration returns the value of the field, or 0 if there is none.
-func duration(config reflect.Value, name string) time.Duration {
-	if field := config.FieldByName(name); field.Kind() == reflect.Int64 {
-		return time.Duration(field.Int())
-	}
-	return 0
-}
-
-// text returns the value of the field, or the empty string if there is none.
-func text(config reflect.Value, name string) string {
-	if field := config.FieldByName(name); field.Kind() == reflect.String {
-		return field.String()
-	}
-	return ""
+	return types.NamespacedName{Namespace: namespace.String(), Name: name.String()}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // calls is an elector: what was registered with it.
@@ -24,9 +25,9 @@ func (c *calls) SetCallBackFuncs(started func(context.Context), stopped func()) 
 
 func TestTheReceiversOfAnElectorRegisterOnceAndShareTheirTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		elector, config := &calls{}, ElectorConfig{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second}
-		a, leaveA := Join(elector, config)
-		b, leaveB := Join(elector, config)
+		elector := &calls{}
+		a, leaveA := Join(elector)
+		b, leaveB := Join(elector)
 		require.Len(t, elector.started, 1)
 		elector.started[0](t.Context())
 		var terms []Term
@@ -55,11 +56,11 @@ func TestTheReceiversOfAnElectorRegisterOnceAndShareTheirTerms(t *testing.T) {
 
 		leaveA()
 		leaveA()
-		c, leaveC := Join(elector, config)
+		c, leaveC := Join(elector)
 		assert.Same(t, b, c)
 		leaveB()
 		leaveC()
-		d, leaveD := Join(elector, config)
+		d, leaveD := Join(elector)
 		assert.NotSame(t, b, d, "nothing is kept of an elector that no receiver uses")
 		assert.Len(t, elector.started, 2)
 		leaveD()
@@ -69,7 +70,7 @@ func TestTheReceiversOfAnElectorRegisterOnceAndShareTheirTerms(t *testing.T) {
 
 func TestATermEndsWithTheContextOfItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLeadership(15*time.Second, 10*time.Second)
+		l := newLeadership()
 		leads, end := context.WithCancel(t.Context())
 		l.Started(leads)
 		term, ended, ok := l.Begin(t.Context(), t.Context())
@@ -87,52 +88,41 @@ func TestATermEndsWithTheContextOfItsStart(t *testing.T) {
 	})
 }
 
-type authType string
-
-type apiConfig struct {
-	AuthType authType
-	Context  string
+type leaseConfig struct {
+	LeaseNamespace, LeaseName string
+	LeaseDuration             time.Duration
 }
 
-type fullConfig struct {
-	apiConfig
-	LeaseNamespace, LeaseName                 string
-	LeaseDuration, RenewDuration, RetryPeriod time.Duration
-}
-
-type sharedConfig struct {
-	LeaseName     int
-	LeaseDuration string
-	RenewDuration time.Duration
+type otherConfig struct {
+	LeaseNamespace string
+	LeaseName      int
 }
 
 type extension[C any] struct {
 	config C
 }
 
-func TestTheConfigurationOfTheElectorIsRead(t *testing.T) {
-	full := fullConfig{apiConfig{"kubeConfig", "prod"}, "observability", "my-lease", 30 * time.Second, 20 * time.Second, time.Second}
-	want := ElectorConfig{"observability", "my-lease", "kubeConfig", "prod", 30 * time.Second, 20 * time.Second}
-	unknown := ElectorConfig{}
+func TestTheLeaseOfTheElectorIsRead(t *testing.T) {
+	config := leaseConfig{"observability", "my-lease", 30 * time.Second}
+	want, unknown := types.NamespacedName{Namespace: "observability", Name: "my-lease"}, types.NamespacedName{}
 	for name, tt := range map[string]struct {
 		extension any
-		want      ElectorConfig
+		want      types.NamespacedName
 	}{
-		"pointers":                       {&extension[*fullConfig]{&full}, want},
-		"values":                         {extension[fullConfig]{full}, want},
+		"pointers":                       {&extension[*leaseConfig]{&config}, want},
+		"values":                         {extension[leaseConfig]{config}, want},
 		"nil":                            {nil, unknown},
-		"a nil extension":                {(*extension[*fullConfig])(nil), unknown},
-		"a nil configuration":            {&extension[*fullConfig]{}, unknown},
+		"a nil extension":                {(*extension[*leaseConfig])(nil), unknown},
+		"a nil configuration":            {&extension[*leaseConfig]{}, unknown},
 		"no configuration":               {struct{}{}, unknown},
 		"no struct":                      {7, unknown},
 		"the configuration is no struct": {extension[string]{config: "x"}, unknown},
-		"an empty configuration":         {&extension[*fullConfig]{config: &fullConfig{}}, unknown},
-		"fields of other kinds":          {&extension[*sharedConfig]{config: &sharedConfig{RenewDuration: 20 * time.Second}}, ElectorConfig{RenewDeadline: 20 * time.Second}},
+		"an empty configuration":         {&extension[*leaseConfig]{config: &leaseConfig{}}, unknown},
+		"a field is missing":             {&extension[struct{ LeaseName string }]{}, unknown},
+		"a field of another kind":        {&extension[otherConfig]{config: otherConfig{"observability", 7}}, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ElectorConfigOf(tt.extension)
-			assert.Equal(t, tt.want, got)
-			assert.Equal(t, tt.want == want, got.IsKnown())
+			assert.Equal(t, tt.want, LeaseOf(tt.extension))
 		})
 	}
 }

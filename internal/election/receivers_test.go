@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/test/harness"
@@ -143,16 +142,6 @@ func TestAReceiverThatStartsWhileAnotherOneOfItsElectorLeadsLeadsToo(t *testing.
 		harness.Settle()
 		assert.Equal(t, []string{"two+1", "three+1"}, again.Logs.Names())
 		assert.Equal(t, []string{"one+1", "two+1", "three+1"}, second.Logs.Names())
-	})
-}
-
-func TestAnElectorThatReachesTheAPIServerInItsOwnWay(t *testing.T) {
-	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		p := harness.NewReplica(t, api, nil, "start_at: beginning")
-		p.Elect()
-		api.Put(harness.Event("one", 2))
-		p.AwaitRecords(t, "one+2")
-		assert.Equal(t, 1, p.Log.FilterMessageSnippet("leader election Lease").FilterLevelExact(zap.WarnLevel).Len())
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -236,18 +235,3 @@ func (s *Status) RejectingLong(since time.Duration) {
 
 // AcceptingAgain implements delivery.Observer.
 func (s *Status) AcceptingAgain() { s.Works(logsPipeline, "") }
-
-// electionPart is the name of this part in the component's status if no process can be elected.
-const electionPart = "the leader election"
-
-// ElectionFailed implements election.Observer.
-func (s *Status) ElectionFailed(cause string, err error) {
-	message := "No replica can be elected leader, and nothing is emitted; retrying"
-	if cause == election.Unavailable {
-		message = "Cannot read the leader election Lease, and no replica may lead; retrying"
-	}
-	s.Failed(electionPart, cause, message, err)
-}
-
-// ElectionWorks implements election.Observer.
-func (s *Status) ElectionWorks() { s.Works(electionPart, "A leader is elected again") }

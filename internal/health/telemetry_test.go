@@ -32,7 +32,7 @@ import (
 func TestTheReceiversOfOneCollectorHaveTheirOwnSeries(t *testing.T) {
 	collector := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, collector.Shutdown(context.Background())) })
-	owners, err := resolver.New(&rest.Config{Host: "http://cluster"}, resolver.Config{})
+	owners, err := resolver.New(&rest.Config{Host: "http://cluster"}, resolver.Settings{})
 	require.NoError(t, err)
 	t.Cleanup(owners.Close)
 	ids := []string{"kube_events", "kube_events/2"}
@@ -65,7 +65,7 @@ func measureEverything(t *testing.T, id string, collector *componenttest.Telemet
 	require.NoError(t, err)
 	t.Cleanup(telemetry.Shutdown)
 	require.NoError(t, telemetry.Measure(func() bool { return true }, 1, owners))
-	records := []observation.Observation{{Event: &corev1.Event{}, Chain: resolver.Chain{Resolution: resolver.Complete}}}
+	records := []observation.Observation{{Event: &corev1.Event{}, Chain: resolver.Chain{Resolution: resolver.ResolutionComplete}}}
 	telemetry.Waited(Lookups, time.Second)
 	telemetry.Accounted(1, 1)
 	telemetry.Resolved(records)

@@ -58,7 +58,7 @@ func ParseGlob(text string) (Pattern, error) {
 	}
 	p := newPattern(strings.ToLower(text))
 	for _, glob := range []string{p.kind, p.group} {
-		if _, err := path.Match(glob, ""); err != nil || p.kind == "" {
+		if _, err := path.Match(glob, ""); err != nil || p.kind == "" || strings.ContainsAny(text, " \t\n") {
 			return Pattern{}, fmt.Errorf("%q is not a valid glob of a kind; see https://pkg.go.dev/path#Match", text)
 		}
 	}

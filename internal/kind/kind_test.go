@@ -22,6 +22,7 @@ func TestKindsThatCannotExist(t *testing.T) {
 		"[a.example.com":   "not a valid glob",
 		"*.[a":             "not a valid glob",
 		".*":               "not a valid glob",
+		"pod* ":            "not a valid glob",
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, err := ParseGlob(text)

@@ -40,8 +40,18 @@ type entry struct {
 	uid             number // digest of the UID that carried the count last
 	resourceVersion number // highest seen
 	count           int32  // occurrences so far
-	stream          uint16 // the number of the stream that it came from
 	pass            uint16 // the stream's listing pass in which it was last seen, or gone
+}
+
+// seen is a state of an event of a namespace, as a stream passed it on.
+type seen struct {
+	identity
+	entry
+	from      *stream
+	namespace string
+	// isRecreated reports whether the event began so long before this object was created that its
+	// recorder must have created it again.
+	isRecreated bool
 }
 
 // number is 64 bits in the alignment of 32, which lets an entry with its key fill the memory that
@@ -70,6 +80,11 @@ func (e entry) isNewerThan(other entry) bool {
 	return version == 0 || other.isForgotten() || version > other.resourceVersion.uint64()
 }
 
+// isEarlierObject reports whether this is an earlier object of the name of the other one, passed on again.
+func (e entry) isEarlierObject(known entry) bool {
+	return e.uid != known.uid && !e.isNewerThan(known)
+}
+
 // newest returns the version to remember after seen was observed in place of known.
 func newest(seen, known entry) number {
 	if seen.isNewerThan(known) {
@@ -86,118 +101,109 @@ func newest(seen, known entry) number {
 // count and resource version, never from a timestamp of a producer, whose clock may differ from
 // everybody else's.
 type counts struct {
-	// changed are the events whose entry has changed since it was last noted; nil: nobody asks.
-	changed map[identity]bool
-	// heldBack has what is to be noted of the events that open windows hold: their entry as it was
-	// before each window held them, oldest first. So the ledger that is noted never knows more than the
-	// exporters have.
-	heldBack map[identity][]held
-	// before is the state that Observe found, for holdBack.
-	before struct {
-		entry
-		isKnown   bool
-		deletedAt uint32
-	}
-
-	entries map[identity]entry
-	streams *streams
-	// deleted has when each deleted event was deleted, in seconds since 1970, the oldest first.
-	deleted *simplelru.LRU[identity, uint32]
+	*streams
+	// changed has the events whose entry has changed since it was last noted, and the stream that
+	// brought them; nil: nobody asks.
+	changed map[identity]*stream
+	// deleted has when each deleted event was deleted, the oldest first.
+	deleted *simplelru.LRU[identity, deletion]
+	// restored has what was restored, until Settle.
+	restored map[identity]restored
 }
 
-// held is the entry of an event as it was before a window held the event; nil: there was none.
-type held struct {
-	by     windowKey
-	before []byte
+// deletion is when an event was deleted, in seconds since 1970, and the ID of its stream.
+type deletion struct {
+	at     uint32
+	stream uint64
 }
 
 func newCounts(streams *streams) *counts {
-	deleted, _ := simplelru.NewLRU[identity, uint32](math.MaxInt, nil) // It fails only for no size. Forget bounds it.
-	return &counts{heldBack: map[identity][]held{}, entries: map[identity]entry{}, streams: streams, deleted: deleted}
+	deleted, _ := simplelru.NewLRU[identity, deletion](math.MaxInt, nil) // It fails only for no size. Forget bounds it.
+	return &counts{streams: streams, deleted: deleted}
 }
 
-// Observe accounts for the state of an event and returns the number of occurrences that are new in
+// observe accounts for a state of an event and returns the number of occurrences that are new in
 // it; 0 means that nothing happened which was not accounted for before (a duplicate, a relabelled
 // or rewritten event).
-func (l *counts) Observe(namespace string, ev *corev1.Event) int64 {
-	k, seen := identify(ev)
-	s := l.streams.get(namespace)
-	seen.stream, seen.pass = s.Number, s.pass
-
-	known, ok := l.entries[k]
-	l.before.entry, l.before.isKnown, l.before.deletedAt = known, ok, l.deletedAt(k)
-	if !ok {
-		l.set(k, known, seen)
-		return firstSight(ev, int64(seen.count))
+func (l *counts) observe(now seen) int64 {
+	former, known := l.find(now)
+	now.pass = now.from.pass
+	switch {
+	case former == nil:
+		l.set(now, nil, known)
+	case !now.isEarlierObject(known):
+		l.set(l.merge(known, now), former, known)
 	}
-	if known.uid != seen.uid && !seen.isNewerThan(known) {
-		return 0 // An earlier object of that name, passed on again.
-	}
-	occurrences := increment(known, seen)
-	l.set(k, known, l.merge(k, known, seen))
-	return occurrences
+	return now.since(former != nil, known)
 }
 
-// Remember notes that an event exists without its occurrences being new: it was there before the
+// news returns what observe would return, and accounts for nothing.
+func (l *counts) news(now seen) int64 {
+	former, known := l.find(now)
+	return now.since(former != nil, known)
+}
+
+// isAlive reports whether an event is remembered, and not as deleted.
+func (l *counts) isAlive(now seen) bool {
+	_, known := l.find(now)
+	return !known.isGone() // If nothing is remembered, it is gone, too.
+}
+
+// remember notes that an event exists without its occurrences being new: it was there before the
 // receiver covered it. An event that is remembered as live is observed instead, so that a listing
 // that has to begin again loses nothing.
-func (l *counts) Remember(namespace string, ev *corev1.Event) int64 {
-	k, _ := identify(ev)
-	if known := l.entries[k]; !known.isGone() { // If nothing is remembered, it is gone, too.
-		return l.Observe(namespace, ev)
+func (l *counts) remember(now seen) int64 {
+	isAlive := l.isAlive(now)
+	if occurrences := l.observe(now); isAlive {
+		return occurrences
 	}
-	l.Observe(namespace, ev)
 	return 0
 }
 
-// Delete notes that an event is gone, which is normally its TTL and never an occurrence. Its count
+// remove notes that an event is gone, which is normally its TTL and never an occurrence. Its count
 // stays known for RememberDeleted.
-func (l *counts) Delete(namespace string, ev *corev1.Event, now time.Time) {
-	k, last := identify(ev)
-	last.stream = l.streams.get(namespace).Number
-
-	known, ok := l.entries[k]
-	if ok {
-		if known.isGone() || known.uid != last.uid && !last.isNewerThan(known) {
+func (l *counts) remove(last seen, at time.Time) {
+	former, known := l.find(last)
+	if former != nil {
+		if known.isGone() || last.isEarlierObject(known) {
 			return // The same deletion again, or that of an earlier object of the name.
 		}
 		last.count = max(last.count, known.count)
-		last.resourceVersion = newest(last, known)
+		last.resourceVersion = newest(last.entry, known)
 	}
-	l.bury(k, known, last, now)
+	l.bury(last, former, known, at)
 }
 
 // ForgetVersions forgets the resource versions of a stream's events, and no counts: the cluster's
 // versions have gone back. The count that is observed next is the new baseline, also if it is lower.
 // Nobody else tells of the events of streams that do not run.
 func (l *counts) ForgetVersions(namespace string) {
-	for k, e := range l.entries {
-		if s := l.streams.byNumber[e.stream]; s == nil || !s.runs || s.Namespace == namespace {
-			versionless := e
+	own := l.get(namespace)
+	for _, s := range l.byID {
+		if s != own && s.runs {
+			continue
+		}
+		for k, e := range s.events {
+			versionless := seen{identity: k, entry: e, from: s}
 			versionless.resourceVersion = numberOf(forgotten)
-			l.set(k, e, versionless)
+			l.set(versionless, s, e)
 		}
 	}
 }
 
 // BeginList starts a listing pass over a stream: what is observed from here until EndList exists.
 func (l *counts) BeginList(namespace string) {
-	s := l.streams.get(namespace)
+	s := l.get(namespace)
 	s.pass = max(firstPass, s.pass+1) // After the last pass comes the first: what lives was seen in the newest.
-	s.seen = 0
 }
 
 // EndList ends a listing pass: every event of the stream that was not observed since BeginList was
-// deleted while nobody watched. It looks for them only if there are any: with a stream for each of
-// many namespaces, each listing would look at the events of all.
+// deleted while nobody watched.
 func (l *counts) EndList(namespace string, now time.Time) {
-	s := l.streams.get(namespace)
-	for k, e := range l.entries {
-		if s.live == s.seen {
-			return
-		}
-		if e.stream == s.Number && e.pass != s.pass && !e.isGone() {
-			l.bury(k, e, e, now)
+	s := l.get(namespace)
+	for k, e := range s.events {
+		if e.pass != s.pass && !e.isGone() {
+			l.bury(seen{identity: k, entry: e, from: s}, s, e, now)
 		}
 	}
 }
@@ -211,84 +217,93 @@ const mostForgotten = 2000
 func (l *counts) Forget(now time.Time) (more bool) {
 	oldest := unixSeconds(now.Add(-RememberDeleted))
 	for range mostForgotten {
-		k, at, ok := l.deleted.GetOldest()
-		if !ok || at > oldest && l.deleted.Len() <= MaxDeleted {
+		k, deleted, ok := l.deleted.GetOldest()
+		if !ok || deleted.at > oldest && l.deleted.Len() <= MaxDeleted {
 			return false
 		}
-		l.drop(k)
+		s := l.byID[deleted.stream]
+		delete(s.events, k)
+		l.note(k, s)
 		l.deleted.Remove(k)
 	}
 	return l.deleted.Len() > 0
 }
 
 // Len is the number of events that are remembered, live and deleted.
-func (l *counts) Len() int { return len(l.entries) }
+func (l *counts) Len() (n int) {
+	for _, s := range l.byID {
+		n += len(s.events)
+	}
+	return n
+}
 
 // Live is the number of events that exist.
-func (l *counts) Live() int { return len(l.entries) - l.deleted.Len() }
+func (l *counts) Live() int { return l.Len() - l.deleted.Len() }
 
-// merge returns the entry after an observation. For one object, it keeps the highest count, so that
-// an edited count that goes down and up again does not become occurrences. Another object with the
-// same name starts from its own count.
-func (l *counts) merge(k identity, known, seen entry) entry {
+// merge returns a state with the entry after it was observed. For one object, it keeps the highest
+// count, so that an edited count that goes down and up again does not become occurrences. Another object
+// with the same name starts from its own count.
+func (l *counts) merge(known entry, now seen) seen {
 	if known.isGone() {
 		// A late duplicate of it, too: its deletion comes again after it.
-		l.deleted.Remove(k)
+		l.deleted.Remove(now.identity)
 	}
-	if known.uid == seen.uid && !known.isForgotten() {
-		seen.count = max(seen.count, known.count)
+	if known.uid == now.uid && !known.isForgotten() {
+		now.count = max(now.count, known.count)
 	}
-	seen.resourceVersion = newest(seen, known)
-	return seen
+	now.resourceVersion = newest(now.entry, known)
+	return now
 }
 
-func (l *counts) bury(k identity, known, e entry, now time.Time) {
-	e.pass = gone
-	l.set(k, known, e)
-	l.deleted.Add(k, unixSeconds(now))
+func (l *counts) bury(last seen, former *stream, known entry, at time.Time) {
+	last.pass = gone
+	l.set(last, former, known)
+	l.deleted.Add(last.identity, deletion{unixSeconds(at), last.from.id})
 }
 
-// deletedAt returns when an event was deleted; 0: it is not deleted.
-func (l *counts) deletedAt(k identity) uint32 {
-	at, _ := l.deleted.Peek(k)
-	return at
-}
-
-// increment is the number of occurrences between what is remembered of an event and a newer state
-// of it.
-func increment(known, seen entry) int64 {
-	if seen.count > known.count {
+// since returns the number of occurrences between what is remembered of an event and a newer state of
+// it. If nothing is, they are all new, unless its recorder created it again.
+func (now seen) since(isKnown bool, known entry) int64 {
+	switch {
+	case !isKnown && now.isRecreated:
+		return 1
+	case !isKnown:
+		return int64(now.count)
+	case now.isEarlierObject(known):
+		return 0
+	case now.count > known.count:
 		// More of the same event, or one that a recorder re-created with the count that it kept in
 		// memory.
-		return int64(seen.count) - int64(known.count)
-	}
-	if seen.uid != known.uid {
-		return int64(seen.count) // A new event under an old name.
+		return int64(now.count) - int64(known.count)
+	case now.uid != known.uid:
+		return int64(now.count) // A new event under an old name.
 	}
 	return 0
 }
 
-// firstSight is the number of new occurrences in an event of which nothing is remembered: all of
-// them, unless it began so long before this object was created that its recorder must have created
-// it again.
-func firstSight(ev *corev1.Event, count int64) int64 {
+// see returns a state of an event that the stream of a namespace passed on.
+func (l *counts) see(stream string, ev *corev1.Event) seen {
+	sum := event.Digest(event.Name(ev))
+	return seen{
+		from: l.get(stream), namespace: ev.Namespace,
+		identity: identity(sum[:len(identity{})]),
+		entry: entry{
+			uid:             numberOf(digest(string(ev.UID))),
+			resourceVersion: numberOf(event.ResourceVersion(ev)),
+			count:           int32(event.Count(ev)),
+		},
+		isRecreated: isRecreated(ev),
+	}
+}
+
+// isRecreated reports whether an event began so long before this object was created that its recorder
+// must have created it again.
+func isRecreated(ev *corev1.Event) bool {
 	first, created := ev.FirstTimestamp.Time, ev.CreationTimestamp.Time
 	if !event.Representable(first) {
 		first = ev.EventTime.Time // The new recorder sets nothing else.
 	}
-	if event.Representable(first) && created.Sub(first) > outlived {
-		return 1
-	}
-	return count
-}
-
-func identify(ev *corev1.Event) (identity, entry) {
-	sum := event.Digest(event.Name(ev))
-	return identity(sum[:len(identity{})]), entry{
-		uid:             numberOf(digest(string(ev.UID))),
-		resourceVersion: numberOf(event.ResourceVersion(ev)),
-		count:           int32(event.Count(ev)),
-	}
+	return event.Representable(first) && created.Sub(first) > outlived
 }
 
 func digest(s string) uint64 {

@@ -31,15 +31,13 @@ type Config struct {
 type Ledger struct {
 	config Config
 	*counts
-	streams *streams
 	windows *windows
 	from    Versions // where an earlier leader got to, without counts; nil: nothing is known
 }
 
 // New makes a ledger that knows nothing.
 func New(config Config) *Ledger {
-	streams := newStreams(config.Coverage)
-	return &Ledger{config: config, counts: newCounts(streams), streams: streams, windows: newWindows(config.DedupInterval)}
+	return &Ledger{config: config, counts: newCounts(newStreams(config.Coverage)), windows: newWindows(config.DedupInterval)}
 }
 
 // Versions are the resource versions up to which all is delivered, by stream. A stream is named after
@@ -60,35 +58,78 @@ func (l *Ledger) Resume(stream string) (version string, exactly bool) {
 	if from := l.from.start(stream); from > 0 {
 		return strconv.FormatUint(from, 10), true
 	}
-	return l.streams.resume(stream), false
+	return l.resume(stream), false
 }
 
 // EndList ends a list of a stream: events of the stream that it did not have are deleted.
 func (l *Ledger) EndList(stream string, now time.Time) {
 	l.counts.EndList(stream, now)
-	if l.streams.endList(stream) {
+	listed := l.get(stream)
+	if l.isCurrent(listed) {
+		return
+	}
+	listed.Listed, listed.Selector = true, l.config.Coverage.FieldSelector
+	if l.endFormer() {
 		l.EndPast(now)
 	}
 }
 
-// Listed returns how many of the streams that run have been listed, by this process or an earlier one.
-func (l *Ledger) Listed() (n int) {
-	for _, namespace := range l.config.Coverage.Namespaces {
-		if s := l.streams.byNamespace[namespace]; s != nil && s.Listed && s.Covers {
-			n++
-		}
-	}
-	return n
+// Seen is a state of an event, as a stream passed it on.
+type Seen struct {
+	Stream   string
+	Event    *corev1.Event
+	At       time.Time // when the receiver read it
+	IsListed bool      // by a list, which may show several changes at once
 }
 
-// List accounts for an event of a list and returns how many of its occurrences are new. If the
-// coverage before included the event, all are new that are not remembered. Any other event existed
-// before the receiver covered it.
-func (l *Ledger) List(stream string, ev *corev1.Event) int64 {
-	if l.streams.covers(ev) || l.isNew(ev) {
-		return l.Observe(stream, ev)
+// Observe accounts for a state of an event, and returns how many of its occurrences are new.
+func (l *Ledger) Observe(s Seen) int64 { return l.observeSeen(s, l.see(s.Stream, s.Event)) }
+
+func (l *Ledger) observeSeen(s Seen, state seen) int64 {
+	if l.brings(s, state) {
+		return l.observe(state)
 	}
-	return l.Remember(stream, ev)
+	return l.remember(state)
+}
+
+// brings reports whether occurrences of an event may be new. If the coverage before included the event,
+// all are new that are not remembered. Any other event of a list existed before the receiver covered
+// it.
+func (l *Ledger) brings(s Seen, state seen) bool {
+	return !s.IsListed || l.covers(s.Event) || l.isNew(s.Event) || l.isAlive(state)
+}
+
+// Admit accounts for a state of an event, and returns the observation to record now. ok is false if
+// there is none: nothing in it is new, or a window is open. A window keeps the state, without accounting
+// for it. Callers must have taken what is Due before.
+func (l *Ledger) Admit(s Seen, now time.Time) (o observation.Observation, ok bool) {
+	state := l.see(s.Stream, s.Event)
+	key, open := l.windows.open(s.Event, now)
+	if open != nil && l.brings(s, state) && l.news(state) > 0 {
+		first := event.ResourceVersion(s.Event)
+		if s.IsListed { // A list may show several changes at once.
+			first = l.Reached(s.Stream) + 1
+		}
+		l.windows.keep(open, s, state, first)
+		return o, false
+	}
+	occurrences := l.observeSeen(s, state)
+	if occurrences == 0 {
+		return o, false
+	}
+	l.windows.begin(key, now)
+	return observation.Observation{Event: s.Event, Occurrences: occurrences, SeenAt: s.At}, true
+}
+
+// Remember notes that an event existed before the receiver covered it.
+func (l *Ledger) Remember(stream string, ev *corev1.Event) { l.remember(l.see(stream, ev)) }
+
+// Delete notes that an event is gone. If a window keeps a state of it, it keeps the deletion, too.
+func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
+	last := l.see(stream, ev)
+	if l.config.DedupInterval == 0 || !l.windows.delete(ev, last, now) {
+		l.remove(last, now)
+	}
 }
 
 // isNew reports whether an event that no coverage included counts with all its occurrences.
@@ -96,84 +137,98 @@ func (l *Ledger) isNew(ev *corev1.Event) bool {
 	if version := l.from.start(ev.Namespace); version > 0 {
 		return event.ResourceVersion(ev) > version
 	}
-	return l.config.FromBeginning && !l.streams.watched(ev.Namespace)
+	return l.config.FromBeginning && !l.watched(ev.Namespace)
 }
 
 // WentBack notes that the resource versions of a stream have gone back: etcd was restored from a
-// backup. It forgets them, and no counts. The stream lists next. WentBack returns what windows held of
+// backup. It forgets them, and no counts. The stream lists next. WentBack returns what windows kept of
 // the stream: without its version, a crash would lose it.
 func (l *Ledger) WentBack(stream string) (records []observation.Observation) {
-	l.windows.releaseEarly(stream, func(open *window) { records = append(records, l.release(open)) })
+	s := l.get(stream)
+	for open := s.oldest(); open != nil; open = s.oldest() {
+		records = l.release(records, open)
+	}
 	l.ForgetVersions(stream)
-	l.streams.get(stream).ResourceVersion = ""
+	s.ResourceVersion = ""
 	l.from = nil
 	return records
 }
 
 // Advance notes how far a stream has come, once what came before it is delivered.
-func (l *Ledger) Advance(stream, version string) { l.streams.get(stream).ResourceVersion = version }
+func (l *Ledger) Advance(stream, version string) { l.get(stream).ResourceVersion = version }
 
 // Reached returns how far a stream has come, or the last leader, if the stream was not listed yet; 0: it
 // is not known.
 func (l *Ledger) Reached(stream string) uint64 {
-	return cmp.Or(l.streams.reached(stream), l.from.start(stream))
+	return cmp.Or(l.reached(stream), l.from.start(stream))
 }
 
-// Admit reports whether an observation is to be recorded now. Otherwise, its window holds it. Callers
-// must have taken what is Due before, and must call it directly after the method that returned the
-// observation's occurrences.
-func (l *Ledger) Admit(stream string, o observation.Observation, now time.Time) bool {
-	k, open := l.windows.open(o.Event, now)
-	if open == nil {
-		l.windows.begin(k, now)
-		return true
-	}
-	l.windows.hold(open, stream, o)
-	if held, isNew := l.holdBack(o.Event, k); isNew {
-		open.events = append(open.events, held)
-	}
-	return false
-}
-
-// Due returns up to n records of windows whose time has come.
+// Due ends windows whose time has come, and returns up to n records of them. Each record opens the
+// next window.
 func (l *Ledger) Due(now time.Time, n int) (records []observation.Observation) {
-	l.windows.due(now, n, func(open *window) { records = append(records, l.release(open)) })
-	return records
-}
-
-// Flush ends windows and returns what they held, up to n records; none is left once it returns fewer.
-func (l *Ledger) Flush(n int) (records []observation.Observation) {
-	l.windows.flush(n, func(open *window) { records = append(records, l.release(open)) })
-	return records
-}
-
-func (l *Ledger) release(open *window) observation.Observation {
-	record, events := l.windows.release(open)
-	for _, k := range events {
-		l.counts.release(k, open.key)
+	for range mostEnded {
+		ended := l.windows.due(now)
+		if ended == nil || len(records) == n {
+			break
+		}
+		l.windows.close(ended)
+		before := len(records)
+		if records = l.release(records, ended); len(records) > before {
+			l.windows.begin(ended.key, now)
+		}
 	}
-	return record
+	return records
+}
+
+// Flush ends windows and returns what they kept, up to n records; none is left once it returns fewer.
+func (l *Ledger) Flush(n int) (records []observation.Observation) {
+	for len(l.windows.order) > 0 && len(records) < n {
+		ended := l.windows.order[0]
+		l.windows.close(ended)
+		records = l.release(records, ended)
+	}
+	return records
+}
+
+// release accounts for what a window kept, and appends its record, if something in it is new.
+func (l *Ledger) release(records []observation.Observation, open *window) []observation.Observation {
+	kept := l.windows.release(open)
+	if kept == nil {
+		return records
+	}
+	record := observation.Observation{Event: kept.newest}
+	for _, state := range kept.states {
+		if state.isDeleted {
+			l.remove(state.seen, state.at)
+			continue
+		}
+		if record.Occurrences == 0 {
+			record.SeenAt = state.at
+		}
+		record.Occurrences += l.observe(state.seen)
+	}
+	if record.Occurrences == 0 {
+		return records
+	}
+	return append(records, record)
 }
 
 // NextEnd returns the end of the next window. ok is false if none is open.
 func (l *Ledger) NextEnd() (end time.Time, ok bool) { return l.windows.nextEnd() }
 
 // Versions returns, for each stream that runs, the version up to which its events are delivered. What
-// a window holds, holds it back. A stream that has not been listed is where the last leader got to. Until
+// a window keeps, holds it back. A stream that has not been listed is where the last leader got to. Until
 // all have been listed, the streams of the last leader stay: one that runs now may take the place of
 // several.
 func (l *Ledger) Versions() Versions {
-	versions, oldest, areAllListed := Versions{}, l.windows.oldest(), true
+	versions, areAllListed := Versions{}, true
 	for _, stream := range l.config.Coverage.Namespaces {
-		isListed := l.streams.reached(stream) > 0
-		areAllListed = areAllListed && isListed
-		version := l.Reached(stream)
-		if first := oldest[stream]; first > 0 && isListed {
-			version = min(version, first-1)
-		}
+		reached := l.get(stream).toNote().ResourceVersion
+		version := cmp.Or(event.Version(reached), l.from.start(stream))
 		if version > 0 {
 			versions[stream] = version
 		}
+		areAllListed = areAllListed && l.reached(stream) > 0
 	}
 	if !areAllListed {
 		for stream, from := range l.from {
@@ -190,42 +245,40 @@ const (
 )
 
 // Track notes from now on which entries change, for Changed.
-func (l *Ledger) Track() { l.changed = map[identity]bool{} }
+func (l *Ledger) Track() { l.changed = map[identity]*stream{} }
 
 // Changed returns the entries that have changed since it was last called, in the form that Restore
 // takes. A nil value means that the entry is gone.
 func (l *Ledger) Changed() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		oldest := l.windows.oldest()
-		for namespace, s := range l.streams.byNamespace {
-			if next := s.heldTo(oldest[namespace]); next != s.noted {
+		for _, s := range l.byID {
+			if next := s.toNote(); next != s.noted {
 				s.noted = next
-				if !yield(string(streamKind)+namespace, next.encode()) {
+				if !yield(string(streamKind)+s.namespace, next.encode()) {
 					return
 				}
 			}
 		}
-		for k := range l.changed {
-			if !yield(string(countKind)+string(k[:]), l.value(k)) {
+		for k, s := range l.changed {
+			if !yield(string(countKind)+string(k[:]), l.value(k, s)) {
 				return
 			}
 		}
-		l.changed = map[identity]bool{}
+		l.Track()
 	}
 }
 
 // All returns all entries, in the form that Restore takes.
 func (l *Ledger) All() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		oldest := l.windows.oldest()
-		for namespace, s := range l.streams.byNamespace {
-			if !yield(string(streamKind)+namespace, s.heldTo(oldest[namespace]).encode()) {
+		for _, s := range l.byID {
+			if next := s.toNote(); next.Listed && !yield(string(streamKind)+s.namespace, next.encode()) {
 				return
 			}
-		}
-		for k := range l.entries {
-			if value := l.value(k); value != nil && !yield(string(countKind)+string(k[:]), value) {
-				return
+			for k := range s.events {
+				if !yield(string(countKind)+string(k[:]), l.value(k, s)) {
+					return
+				}
 			}
 		}
 	}
@@ -238,7 +291,7 @@ func (l *Ledger) Restore(key string, value []byte) error {
 	case key != "" && key[0] == countKind:
 		return l.counts.Restore(key[1:], value)
 	case key != "" && key[0] == streamKind:
-		return l.streams.restore(key[1:], value)
+		return l.restore(key[1:], value)
 	default:
 		return fmt.Errorf("there is no kind of entry %.1q", key)
 	}
@@ -247,7 +300,7 @@ func (l *Ledger) Restore(key string, value []byte) error {
 // Settle makes a ledger ready whose entries were restored.
 func (l *Ledger) Settle(now time.Time) {
 	l.counts.Settle()
-	if l.streams.settle() {
+	if l.endFormer() {
 		l.EndPast(now)
 	}
 }

@@ -32,10 +32,10 @@ func BenchmarkStored(b *testing.B) {
 	l := New(Config{Coverage: Coverage{Namespaces: []string{""}}})
 	l.BeginList("")
 	for i := range events {
-		l.List("", &corev1.Event{ObjectMeta: metav1.ObjectMeta{
+		l.Observe(Seen{IsListed: true, Event: &corev1.Event{ObjectMeta: metav1.ObjectMeta{
 			Namespace: fmt.Sprint("team-", i%10), Name: fmt.Sprintf("app-6f5c9d7b4-xk2lp.%016x", i),
 			UID: types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), ResourceVersion: strconv.Itoa(i + 1),
-		}, Count: 3})
+		}, Count: 3}})
 	}
 	l.EndList("", time.Unix(1_700_000_000, 0))
 	stored := 0
@@ -51,7 +51,7 @@ func BenchmarkStored(b *testing.B) {
 // filled is a ledger after a listing that was saved.
 func filled(events int) *counts {
 	l := countsOf()
-	l.changed = map[identity]bool{}
+	l.changed = map[identity]*stream{}
 	l.BeginList("")
 	for i := range events {
 		number := strconv.Itoa(i)

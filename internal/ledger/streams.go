@@ -3,8 +3,8 @@
 package ledger
 
 import (
+	"container/list"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -22,91 +22,127 @@ type Coverage struct {
 
 // stream has the state of a stream that runs, or that ran before.
 type stream struct {
-	streamEntry
-	noted streamEntry // as it was last noted
+	position
+	noted position // as it was last noted
 
-	runs bool
-	pass uint16 // the listing pass; never gone
-	live int    // its events that are alive
-	seen int    // of them, those that were seen in this pass
+	namespace string // empty also if only the stream's events are remembered
+	id        uint64 // stands for the stream in what is noted of events
+	runs      bool
+	pass      uint16 // the listing pass; never gone
+	events    map[identity]entry
+	keeping   list.List // the windows that keep something of the stream, in the order of the first version
 }
 
-// streamEntry is the entry of a stream in a checkpoint.
-type streamEntry struct {
-	Namespace       string `json:"namespace"`
-	ResourceVersion string `json:"resourceVersion,omitempty"` // where it resumes; empty: it lists
-	Number          uint16 `json:"number"`                    // above 0; stands for the stream in the entries of events
-	// Listed reports whether the stream has ever been listed completely. Selector is the field
-	// selector of the last complete listing.
-	Listed   bool   `json:"listed,omitempty"`
-	Selector string `json:"selector,omitempty"`
-	// Covers reports whether the stream is part of the last coverage. This has the streams that run
-	// and, until all of them have been listed, also the streams before.
-	Covers bool `json:"covers,omitempty"`
+// oldest returns the window that has kept something for the longest time; nil: none does.
+func (s *stream) oldest() *window {
+	if s.keeping.Len() == 0 {
+		return nil
+	}
+	return s.keeping.Front().Value.(*window)
 }
 
-// includes reports whether the last complete listing of the stream had an event of its namespace.
-func (e *streamEntry) includes(ev *corev1.Event) bool {
-	return e.Selector == "" || e.Selector == fields.OneTermEqualSelector("type", ev.Type).String()
-}
-
-// heldTo returns the entry to note if windows hold what follows a version; 0: they hold nothing.
-func (e streamEntry) heldTo(first uint64) streamEntry {
-	if first > 0 && event.Version(e.ResourceVersion) >= first {
-		e.ResourceVersion = ""
-		if first > 1 { // Before the first version, a stream lists.
-			e.ResourceVersion = strconv.FormatUint(first-1, 10)
+// toNote returns the position to note: before what windows keep.
+func (s *stream) toNote() position {
+	p := s.position
+	if oldest := s.oldest(); oldest != nil && oldest.kept.first > 0 && event.Version(p.ResourceVersion) >= oldest.kept.first {
+		p.ResourceVersion = ""
+		if before := oldest.kept.first - 1; before > 0 { // Before the first version, a stream lists.
+			p.ResourceVersion = strconv.FormatUint(before, 10)
 		}
 	}
-	return e
+	return p
 }
 
-func (e streamEntry) encode() []byte {
-	encoded, _ := json.Marshal(e) // It knows no error for these types.
+// position is what is noted of a stream: what it covers, and how far it has come.
+type position struct {
+	// Listed reports whether the stream was ever listed completely.
+	Listed bool `json:"listed,omitempty"`
+	// Selector is the field selector of the last complete listing.
+	Selector        string `json:"selector,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"` // where it resumes; empty: it lists
+}
+
+// selectsNothing is the selector of a stream that no longer covers anything: its events were watched.
+const selectsNothing = "none"
+
+// includes reports whether the last complete listing of the stream had an event of its namespace.
+func (p position) includes(ev *corev1.Event) bool {
+	return p.Listed && (p.Selector == "" || p.Selector == fields.OneTermEqualSelector("type", ev.Type).String())
+}
+
+// encode returns the form that restore takes; nil means that the stream covers nothing.
+func (p position) encode() []byte {
+	if !p.Listed {
+		return nil
+	}
+	encoded, _ := json.Marshal(p) // It knows no error for these types.
 	return encoded
 }
 
-// streams remembers all streams that have ever run. None is removed.
+// streams has the streams that run, and those before them. Until all that run have been listed, what
+// the others covered counts, too. An event stays with the stream that brought it last.
 type streams struct {
-	coverage    Coverage
-	byNamespace map[string]*stream
-	byNumber    map[uint16]*stream // the same
+	coverage Coverage
+	byID     map[uint64]*stream
 }
 
 func newStreams(coverage Coverage) *streams {
-	return &streams{coverage: coverage, byNamespace: map[string]*stream{}, byNumber: map[uint16]*stream{}}
+	s := &streams{coverage: coverage, byID: map[uint64]*stream{}}
+	for _, namespace := range coverage.Namespaces {
+		s.get(namespace).runs = true
+	}
+	return s
 }
 
 // get returns the stream of a namespace, which it adds if need be.
 func (s *streams) get(namespace string) *stream {
-	if found := s.byNamespace[namespace]; found != nil {
-		return found
-	}
-	number := uint16(len(s.byNumber)) + 1
-	for s.byNumber[number] != nil { // The entry of another one was corrupt.
-		number++
-	}
-	return s.add(streamEntry{Namespace: namespace, Number: number})
+	found := s.withID(digest(namespace))
+	found.namespace = namespace
+	return found
 }
 
-func (s *streams) add(e streamEntry) *stream {
-	added := &stream{streamEntry: e, runs: slices.Contains(s.coverage.Namespaces, e.Namespace), pass: firstPass}
-	s.byNamespace[e.Namespace], s.byNumber[e.Number] = added, added
-	return added
+func (s *streams) withID(id uint64) *stream {
+	found := s.byID[id]
+	if found == nil {
+		found = &stream{id: id, pass: firstPass, events: map[identity]entry{}}
+		s.byID[id] = found
+	}
+	return found
 }
 
-// resume returns where a stream resumes: it does so only with the selector of its last listing.
-func (s *streams) resume(namespace string) string {
-	found := s.get(namespace)
-	if !s.isCurrent(found) {
-		return ""
+// bringing returns the streams that may have brought the events of a namespace: its own, and that of
+// the cluster. nil: there is none.
+func (s *streams) bringing(namespace string) [2]*stream {
+	return [...]*stream{s.byID[digest(namespace)], s.byID[digest("")]}
+}
+
+// find returns what is remembered of an event, and the stream that brought it: the one that brings it
+// now, or one that ran before. The stream is nil if nothing is remembered.
+func (s *streams) find(now seen) (*stream, entry) {
+	if known, ok := now.from.events[now.identity]; ok {
+		return now.from, known
 	}
-	return found.ResourceVersion
+	for _, former := range s.bringing(now.namespace) {
+		if former != nil {
+			if known, ok := former.events[now.identity]; ok {
+				return former, known
+			}
+		}
+	}
+	return nil, entry{}
 }
 
 // isCurrent reports whether a stream has been listed with the selector that it has now.
 func (s *streams) isCurrent(listed *stream) bool {
-	return listed.Listed && listed.Covers && listed.Selector == s.coverage.FieldSelector
+	return listed.Listed && listed.Selector == s.coverage.FieldSelector
+}
+
+// resume returns where a stream resumes: it does so only with the selector of its last listing.
+func (s *streams) resume(namespace string) string {
+	if found := s.get(namespace); s.isCurrent(found) {
+		return found.ResourceVersion
+	}
+	return ""
 }
 
 // reached returns how far a stream has come; 0: it is not known.
@@ -114,58 +150,50 @@ func (s *streams) reached(namespace string) uint64 {
 	return event.Version(s.get(namespace).ResourceVersion)
 }
 
-// endList notes that a stream has been listed completely. It reports whether this ended the coverage
-// before.
-func (s *streams) endList(namespace string) (ended bool) {
-	listed := s.get(namespace)
-	if s.isCurrent(listed) {
-		return false
-	}
-	listed.Listed, listed.Covers, listed.Selector = true, true, s.coverage.FieldSelector
-	return s.settle()
-}
-
-// settle ends the coverage before, once all streams that run have been listed. It reports whether
-// they have.
-func (s *streams) settle() bool {
+// Listed returns how many of the streams that run have been listed, by this process or an earlier one.
+func (s *streams) Listed() (n int) {
 	for _, namespace := range s.coverage.Namespaces {
-		if !s.isCurrent(s.get(namespace)) {
-			return false
+		if s.isCurrent(s.get(namespace)) {
+			n++
 		}
 	}
-	for _, former := range s.byNamespace {
+	return n
+}
+
+// endFormer ends what streams covered that do not run, once all that run have been listed. It reports
+// whether they have.
+func (s *streams) endFormer() bool {
+	if s.Listed() < len(s.coverage.Namespaces) {
+		return false
+	}
+	for _, former := range s.byID {
 		if !former.runs {
-			former.Covers, former.ResourceVersion = false, ""
+			former.Selector, former.ResourceVersion = selectsNothing, ""
 		}
 	}
 	return true
 }
 
-// any reports whether a condition holds for a stream that brings, or brought, the events of a
-// namespace: its own, or that of the cluster.
-func (s *streams) any(namespace string, holds func(*stream) bool) bool {
-	own, cluster := s.byNamespace[namespace], s.byNamespace[""]
-	return own != nil && holds(own) || cluster != nil && holds(cluster)
-}
-
 // covers reports whether the last coverage included the event.
 func (s *streams) covers(ev *corev1.Event) bool {
-	return s.any(ev.Namespace, func(one *stream) bool { return one.Covers && one.includes(ev) })
+	streams := s.bringing(ev.Namespace)
+	return slices.ContainsFunc(streams[:], func(one *stream) bool { return one != nil && one.includes(ev) })
 }
 
-// watched reports whether events of the namespace were ever watched.
+// watched reports whether events of the namespace were watched before.
 func (s *streams) watched(namespace string) bool {
-	return s.any(namespace, func(one *stream) bool { return one.Listed })
+	streams := s.bringing(namespace)
+	return slices.ContainsFunc(streams[:], func(one *stream) bool { return one != nil && one.Listed })
 }
 
 func (s *streams) restore(namespace string, value []byte) error {
-	var e streamEntry
-	if err := json.Unmarshal(value, &e); err != nil {
-		return err
+	var restored position
+	if value != nil {
+		if err := json.Unmarshal(value, &restored); err != nil {
+			return err
+		}
 	}
-	if e.Namespace != namespace {
-		return fmt.Errorf("the stream of namespace %q has the key of another one", e.Namespace)
-	}
-	s.add(e).noted = e
+	known := s.get(namespace)
+	known.position, known.noted = restored, restored
 	return nil
 }

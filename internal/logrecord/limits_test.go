@@ -38,7 +38,7 @@ func hostile(s string, times, owners int) *observation.Observation {
 	}
 	event.Normalize(ev)
 	object := &resolver.Object{APIVersion: text.Value(s), Kind: text.Value(s), Namespace: text.Value(s), Name: text.Value(s), UID: types.UID(text.Value(s))}
-	chain := resolver.Chain{Objects: []*resolver.Object{event.Involved(ev).Object()}, Resolution: resolver.Complete}
+	chain := resolver.Chain{Objects: []*resolver.Object{event.Involved(ev).Object()}, Resolution: resolver.ResolutionComplete}
 	for range owners {
 		chain.Objects = append(chain.Objects, object)
 	}

@@ -31,7 +31,7 @@ var seenAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func of(ev *corev1.Event) observation.Observation {
 	return observation.Observation{
 		Event: ev, Occurrences: 1, SeenAt: seenAt,
-		Chain: resolver.Chain{Objects: []*resolver.Object{event.Involved(ev).Object()}, Resolution: resolver.Complete},
+		Chain: resolver.Chain{Objects: []*resolver.Object{event.Involved(ev).Object()}, Resolution: resolver.ResolutionComplete},
 	}
 }
 
@@ -284,7 +284,7 @@ func kubelets() observation.Observation {
 			Source: corev1.EventSource{Component: "kubelet", Host: "node-1"}, FirstTimestamp: now, LastTimestamp: now,
 		},
 		Occurrences: 1, SeenAt: seenAt,
-		Chain: resolver.Chain{Objects: []*resolver.Object{pod, replicaSet, deployment}, Resolution: resolver.Complete},
+		Chain: resolver.Chain{Objects: []*resolver.Object{pod, replicaSet, deployment}, Resolution: resolver.ResolutionComplete},
 		Tags:  extract.Tags{Resource: []extract.Tag{{Name: "tilt.manifest", Value: "app"}}},
 	}
 }

@@ -24,4 +24,6 @@ type batch struct {
 	forgetsMore bool
 	// records are the observations to deliver.
 	records []observation.Observation
+	// listed are the indexes of the records of the list that has not ended.
+	listed []int
 }

@@ -19,10 +19,10 @@ func TestWhatIsListedIsInTheOrderOfTime(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: name}, LastTimestamp: metav1.NewTime(time.Date(2026, 11, 27, hour, 0, 0, 0, time.UTC)),
 		}}
 	}
-	observations := []observation.Observation{at("newest", 9), at("watched-late", 8), at("oldest", 1), at("watched-early", 2), at("middle", 5), at("as old", 5)}
-	sortListed(observations, []int{0, 2, 4, 5})
+	b := &batch{listed: []int{0, 2, 4, 5}, records: []observation.Observation{at("newest", 9), at("watched-late", 8), at("oldest", 1), at("watched-early", 2), at("middle", 5), at("as old", 5)}}
+	b.sortListed()
 	var names []string
-	for _, o := range observations {
+	for _, o := range b.records {
 		names = append(names, o.Event.Name)
 	}
 	assert.Equal(t, []string{"oldest", "watched-late", "middle", "watched-early", "as old", "newest"}, names)

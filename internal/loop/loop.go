@@ -76,14 +76,8 @@ func New(settings Settings) *Loop {
 	return &Loop{Settings: settings}
 }
 
-const (
-	// patience is the time that the last note and the last points may take.
-	patience = 4 * time.Second
-	// pauseAfterSession is the pause before the next session of a term that continues, in addition to the
-	// elector's renew deadline: another process has noted progress as the leader. If this one was deposed,
-	// its elector knows by then, and a new session does not end the term of the other one.
-	pauseAfterSession = 3 * time.Second
-)
+// patience is the time that the last note and the last points may take.
+const patience = 4 * time.Second
 
 // Run runs a session in each term that this process leads, until stop ends. What was taken by then is
 // still delivered, as long as drain allows. A standby watches nothing.
@@ -108,13 +102,15 @@ func (l *Loop) Run(stop, drain context.Context) {
 	}
 }
 
-// awaitNext returns a channel that is closed when the next session may begin.
+// awaitNext returns a channel that is closed when the next session may begin. A session that ends
+// before its term has found that another process has noted progress as the leader. If this one was
+// deposed, its elector knows by then, and a new session does not end the term of the other one.
 func (l *Loop) awaitNext(term context.Context, elections <-chan struct{}) <-chan struct{} {
 	if term.Err() != nil {
 		return elections
 	}
 	next := make(chan struct{})
-	time.AfterFunc(l.Leadership.RenewDeadline()+pauseAfterSession, func() { close(next) })
+	time.AfterFunc(election.CertainAfter, func() { close(next) })
 	return next
 }
 

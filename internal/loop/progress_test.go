@@ -58,9 +58,9 @@ func TestARestartNeitherLosesNorRepeats(t *testing.T) {
 func TestAnUpgradeContinuesFromTheProgress(t *testing.T) {
 	checkpoint := map[string]string{
 		"head": `{"format":1,"generation":0,"chunks":0}`,
-		"0/0":  "\x01c\fcluster-uid" + "\x01pN" + `{"namespace":"","resourceVersion":"2","number":1,"listed":true,"covers":true}`,
-		"0/1": "\x01pN" + `{"namespace":"","resourceVersion":"3","number":1,"listed":true,"covers":true}` + "\re" +
-			"\xe7x\xac\x15|\xf3\xd1\x17\u04ee\x12\xad\x1d\xd9\aQ\xfc|(\xd4\xef\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x05\x00\x00\x00\x01\x00\x00\x00\x00",
+		"0/0":  "\x01c\fcluster-uid" + "\x01p&" + `{"listed":true,"resourceVersion":"2"}`,
+		"0/1": "\x01p&" + `{"listed":true,"resourceVersion":"3"}` + "\re" +
+			"\xe7x\xac\x15|\xf3\xd1\x17\u04ee\x12\xad!\xd9\aQ\xfc|(\xd4\xef\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x05\xcb\xf2\x9c\xe4\x84\x22\x23\x25\x00\x00\x00\x00",
 	}
 	configMap := map[string]string{"cluster": "cluster-uid", "leader": "85d5e9c4-9b9b-4bd0-9bf1-2a7b6b9a2f0e", "streams": `{"":"3"}`}
 	for name, launch := range map[string]func(*testing.T, *apitest.Server) *harness.Process{
@@ -613,5 +613,28 @@ func TestAnEntryThatCannotBeReadCostsItselfAndALogLine(t *testing.T) {
 		second := harness.Launch(t, api, harness.Options{Disk: on})
 		second.AwaitRecords(t, "b+2")
 		assert.Len(t, second.Logged("entries"), 1)
+	})
+}
+
+// What a window keeps is delivered at the end, but not if something before it could not be.
+func TestTheEndNotesNothingAfterABatchThatWasNotDelivered(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const config = "{start_at: beginning, dedup_interval: 1h}"
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
+		api.Put(harness.Event("one", 1))
+		harness.Settle()
+		api.Put(harness.Event("one", 4)) // The window keeps it.
+		harness.Settle()
+		first.Logs.Reject(errors.New("unavailable"))
+		two := harness.Event("two", 1)
+		two.InvolvedObject.Name = "another" // It has no window.
+		api.Put(two)
+		harness.Settle()
+		first.Logs.Reject(nil) // No time passes: it is not tried again before the end.
+		first.Stop()
+		assert.Equal(t, []string{"one+1"}, first.Logs.Names())
+		second := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
+		second.AwaitRecords(t, "one+3", "two+1")
 	})
 }

@@ -86,7 +86,7 @@ func slowOwners(t *testing.T) *owners.Owners {
 	api := apitest.NewObjectsInMemory()
 	api.SetDelay(time.Minute)
 	slow, err := resolver.New(&rest.Config{Host: "http://cluster", Transport: api, QPS: -1},
-		resolver.Config{MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100, CacheTTL: time.Minute})
+		resolver.Settings{MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100, CacheTTL: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		slow.Close()
@@ -275,25 +275,5 @@ func TestAListThatIsNotCompleteReachesNoVersion(t *testing.T) {
 		assert.Empty(t, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(5)}))
 		assert.Equal(t, ledger.Versions{"": 9}, take(ended))
 		assert.Equal(t, ledger.Versions{"": 9}, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(20)}))
-	})
-}
-
-// A list may show several changes of an event at once.
-func TestTheFirstOccurrenceOfAListedEventMayBeAnyAfterWhatIsDealtWith(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
-		for _, tt := range []struct {
-			changes []watch.Change
-			want    uint64 // of the last one
-		}{
-			{[]watch.Change{{Kind: watch.ListBegan}, {Kind: watch.Listed, Event: aboutPod(3)}}, 1},
-			{[]watch.Change{{Kind: watch.ListEnded, ResourceVersion: "9"}, {Kind: watch.Changed, Event: aboutPod(10)}}, 0},
-			{[]watch.Change{{Kind: watch.ListBegan}, {Kind: watch.Listed, Event: aboutPod(20)}}, 10},
-		} {
-			b := &batch{changes: tt.changes}
-			s.account(b)
-			assert.Equal(t, tt.want, b.records[0].LowestVersion)
-			require.True(t, s.emit(t.Context(), t.Context(), b))
-		}
 	})
 }

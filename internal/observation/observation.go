@@ -19,10 +19,6 @@ type Observation struct {
 	Event       *corev1.Event
 	Occurrences int64     // new in this observation, above 0
 	SeenAt      time.Time // when the receiver first saw it
-	// LowestVersion is the lowest resource version that its first occurrence may have had, if the
-	// event was listed, since a list may show several changes at once, or held back; otherwise 0.
-	LowestVersion uint64
-
 	// Chain always holds the involved object, and its owners as far as they are known. Its
 	// Resolution is empty if owners are not looked up.
 	Chain resolver.Chain

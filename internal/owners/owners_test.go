@@ -66,7 +66,7 @@ func newFixture(t *testing.T, labels ...extract.Rule) *fixture {
 	require.NoError(t, err)
 	f := &fixture{api: apitest.NewObjects(t)}
 	f.api.Put(shop, otherSpace, node1, deployment, pod)
-	r, err := resolver.New(f.api.RESTConfig(), resolver.Config{
+	r, err := resolver.New(f.api.RESTConfig(), resolver.Settings{
 		LookupTimeout: 10 * time.Second, KeepLabel: extractor.KeepLabel, KeepAnnotation: extractor.KeepAnnotation, Observer: f,
 	})
 	require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestAFailedLookupOfANamespaceOrNodeCostsOnlyItsTag(t *testing.T) {
 			f.api.Fail(f.api.Path(node1), apitest.Fault{Status: status})
 			batch := []observation.Observation{about(pod, "node-1")}
 			f.Resolve(t.Context(), batch)
-			assert.Equal(t, resolver.Complete, batch[0].Chain.Resolution)
+			assert.Equal(t, resolver.ResolutionComplete, batch[0].Chain.Resolution)
 			assert.Equal(t, tags{{Name: "app", Value: "fe"}, {Name: "team", Value: "fe"}}, batch[0].Tags.Resource, "and the next rule applies")
 			if status == http.StatusForbidden {
 				assert.ElementsMatch(t, []string{"get namespaces", "get nodes"}, f.forbidden)

@@ -59,7 +59,7 @@ func TestASnapshotReplacesACheckpointThatHasGrown(t *testing.T) {
 				c, l := load(t, disk)
 				l.BeginList("")
 				for i := range 200_000 {
-					l.List("", eventWith(i, 1))
+					l.Observe(ledger.Seen{Event: eventWith(i, 1), IsListed: true})
 				}
 				l.EndList("", time.Now())
 				note := func() {
@@ -72,17 +72,17 @@ func TestASnapshotReplacesACheckpointThatHasGrown(t *testing.T) {
 
 				disk.Fail(nil, failure)
 				l.Delete("", eventWith(0, 2), time.Now())
-				l.Observe("", eventWith(1, 2))
+				l.Observe(ledger.Seen{Event: eventWith(1, 2)})
 				note()
-				l.Observe("", eventWith(2, 3))
-				l.Observe("", eventWith(1, 4))
+				l.Observe(ledger.Seen{Event: eventWith(2, 3)})
+				l.Observe(ledger.Seen{Event: eventWith(1, 4)})
 				note()
 				disk.Fail(nil, nil)
 				time.Sleep(2 * time.Second)
 				assert.Contains(t, string(disk.Content()["head"]), `"generation":1`)
 				assert.Less(t, disk.Size(), grown+1000, "what was replaced is deleted")
 
-				l.Observe("", eventWith(3, 2))
+				l.Observe(ledger.Seen{Event: eventWith(3, 2)})
 				c.Note()
 				c.End(t.Context())
 				next, read := load(t, disk)

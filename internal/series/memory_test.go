@@ -38,7 +38,7 @@ func BenchmarkMemory(b *testing.B) {
 func fill(t *Series, number string) {
 	workload := deployment("checkout-service-" + number)
 	for reason := range seriesOfAWorkload {
-		o := seen("Reason"+strconv.Itoa(reason), 1, resolver.Complete, pod("checkout-service-"+number+"-6f5c9d7b4-xk2lp"), workload)
+		o := seen("Reason"+strconv.Itoa(reason), 1, resolver.ResolutionComplete, pod("checkout-service-"+number+"-6f5c9d7b4-xk2lp"), workload)
 		t.Add([]observation.Observation{o}, at(0))
 	}
 }

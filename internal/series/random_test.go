@@ -40,7 +40,7 @@ func TestPointsAreInOrderWhateverHappens(t *testing.T) {
 			}
 			switch r.IntN(8) {
 			case 0, 1, 2:
-				o := seen(fmt.Sprint("R", r.IntN(3)), int64(1+r.IntN(3)), resolver.Complete, deployment(fmt.Sprint(r.IntN(3))))
+				o := seen(fmt.Sprint("R", r.IntN(3)), int64(1+r.IntN(3)), resolver.ResolutionComplete, deployment(fmt.Sprint(r.IntN(3))))
 				o.SeenAt = now.Add(-time.Duration(r.IntN(3000)) * time.Millisecond)
 				s.Add([]observation.Observation{o}, now)
 			case 3, 4, 5:

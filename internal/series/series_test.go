@@ -86,14 +86,14 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 	unowned := &resolver.Object{APIVersion: "example.com/v1", Kind: "Bakery", Namespace: "ns", Name: "b"}
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	add(counted, at(1),
-		seen("BackOff", 2, resolver.Complete, pod("a"), fe),
-		seen("BackOff", 3, resolver.Ambiguous, pod("b"), fe),
-		seen("Scaled", 1, resolver.Complete, fe),
-		seen("BackOff", 4, resolver.Complete, pod("bare")),
-		seen("BackOff", 5, resolver.NotFound, pod("unknown"), deployment("gone")),
-		seen("Resolved", 6, resolver.Forbidden, unowned),
-		seen("NodeReady", 7, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}),
-		seen("Terminating", 8, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns"}),
+		seen("BackOff", 2, resolver.ResolutionComplete, pod("a"), fe),
+		seen("BackOff", 3, resolver.ResolutionAmbiguous, pod("b"), fe),
+		seen("Scaled", 1, resolver.ResolutionComplete, fe),
+		seen("BackOff", 4, resolver.ResolutionComplete, pod("bare")),
+		seen("BackOff", 5, resolver.ResolutionNotFound, pod("unknown"), deployment("gone")),
+		seen("Resolved", 6, resolver.ResolutionForbidden, unowned),
+		seen("NodeReady", 7, resolver.ResolutionComplete, &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}),
+		seen("Terminating", 8, resolver.ResolutionComplete, &resolver.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns"}),
 	)
 	const of = "map[k8s.event.reason:%s k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:%s k8s.workload.api_version:%s k8s.workload.kind:%s k8s.workload.name:%s]"
 	assert.Equal(t, map[string]int64{
@@ -110,7 +110,7 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 func TestTagsTellSeriesApart(t *testing.T) {
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, {{Name: "b", Value: "b"}}, nil} {
-		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o := seen("R", 1, resolver.ResolutionComplete, deployment("fe"))
 		o.Tags.Metric = tags
 		add(counted, at(1), o, o)
 	}
@@ -123,7 +123,7 @@ func TestTagsTellSeriesApart(t *testing.T) {
 func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
 	for _, value := range []string{"z1", "z2"} {
-		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o := seen("R", 1, resolver.ResolutionComplete, deployment("fe"))
 		o.Tags.Resource, o.Tags.Record = []extract.Tag{{Name: "zone", Value: value}}, []extract.Tag{{Name: "run", Value: value}}
 		add(counted, at(1), o)
 	}
@@ -137,9 +137,9 @@ func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
 func TestBeyondMaxOneSeriesCounts(t *testing.T) {
 	counted := New(Config{Max: 2, TTL: time.Hour}, start)
 	for i := range 5 {
-		add(counted, at(1), seen("R", int64(i+1), resolver.Complete, deployment(fmt.Sprint("d", i))))
+		add(counted, at(1), seen("R", int64(i+1), resolver.ResolutionComplete, deployment(fmt.Sprint("d", i))))
 	}
-	add(counted, at(1), seen("R", 10, resolver.Complete, deployment("d0")))
+	add(counted, at(1), seen("R", 10, resolver.ResolutionComplete, deployment("d0")))
 	got := sums(counted, at(1))
 	assert.Len(t, got, 3)
 	assert.Equal(t, int64(3+4+5), got["map[otel.metric.overflow:true]"], "it has only the mark, and the cluster")
@@ -160,7 +160,7 @@ func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 		counted, half := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/2)
 		write := func(namespace, reason string, now time.Time) {
 			for i := range most + 1 {
-				add(counted, now, seen(fmt.Sprint(reason, i), 1, resolver.Complete, deployment(namespace)))
+				add(counted, now, seen(fmt.Sprint(reason, i), 1, resolver.ResolutionComplete, deployment(namespace)))
 			}
 		}
 		write("greedy", "R", at(0))
@@ -181,8 +181,8 @@ func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 
 func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 	counted := New(Config{Max: 100, TTL: time.Hour}, start)
-	add(counted, at(0), seen("Old", 1, resolver.Complete, deployment("a")))
-	add(counted, at(30), seen("Young", 1, resolver.Complete, deployment("b")))
+	add(counted, at(0), seen("Old", 1, resolver.ResolutionComplete, deployment("a")))
+	add(counted, at(30), seen("Young", 1, resolver.ResolutionComplete, deployment("b")))
 	counted.Expire(at(60))
 	assert.Len(t, sums(counted, at(60)), 2, "not yet")
 	counted.Expire(at(61))
@@ -191,7 +191,7 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 	counted.Expire(at(61))
 	assert.Len(t, sums(counted, at(61)), 1)
 
-	again := seen("Old", 2, resolver.Complete, deployment("a"))
+	again := seen("Old", 2, resolver.ResolutionComplete, deployment("a"))
 	again.SeenAt = at(70)
 	add(counted, at(70), again)
 	each(counted.Metrics(Scope{}, semconv.Cluster{}, at(71)), func(dp pmetric.NumberDataPoint) {
@@ -207,7 +207,7 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 
 func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
 	counted := New(Config{Max: 1, TTL: time.Hour}, start)
-	add(counted, at(0), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 1, resolver.Complete, deployment("beyond")))
+	add(counted, at(0), seen("R", 1, resolver.ResolutionComplete, deployment("a")), seen("R", 1, resolver.ResolutionComplete, deployment("beyond")))
 	requests := slices.Collect(counted.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "uid", Name: "east"}, at(1)))
 	require.Len(t, requests, 1)
 	require.Equal(t, 1, requests[0].ResourceMetrics().Len(), "one resource: the cluster")
@@ -232,7 +232,7 @@ func TestAddingAndReadingAtOnce(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 100 {
-				add(counted, at(j), seen("R", 1, resolver.Complete, deployment(fmt.Sprint(i))))
+				add(counted, at(j), seen("R", 1, resolver.ResolutionComplete, deployment(fmt.Sprint(i))))
 				counted.Metrics(Scope{}, semconv.Cluster{}, at(j))
 				counted.Expire(at(0))
 			}
@@ -261,7 +261,7 @@ func dots(t *Series, now time.Time) (all []dot) {
 }
 
 func seenAt(now time.Time, n int64) observation.Observation {
-	o := seen("R", n, resolver.Complete, deployment("a"))
+	o := seen("R", n, resolver.ResolutionComplete, deployment("a"))
 	o.SeenAt = now
 	return o
 }
@@ -322,8 +322,8 @@ func TestDisabledAttributesDoNotDistinguishSeries(t *testing.T) {
 		Disabled: semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.event.reason": true, "k8s.cluster.name": true},
 	}, start)
 	daemon := &resolver.Object{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: "ns", Name: "d", UID: "d"}
-	add(counted, at(1), seen("R1", 1, resolver.Complete, deployment("a")), seen("R2", 2, resolver.Complete, deployment("b")), seen("R3", 4, resolver.Complete, daemon))
-	add(counted, at(2), seen("R4", 8, resolver.Complete, deployment("c")))
+	add(counted, at(1), seen("R1", 1, resolver.ResolutionComplete, deployment("a")), seen("R2", 2, resolver.ResolutionComplete, deployment("b")), seen("R3", 4, resolver.ResolutionComplete, daemon))
+	add(counted, at(2), seen("R4", 8, resolver.ResolutionComplete, deployment("c")))
 	values := map[string]int64{}
 	each(counted.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(3)), func(dp pmetric.NumberDataPoint) {
 		values[fmt.Sprint(dp.Attributes().AsRaw())] = dp.IntValue()
@@ -343,9 +343,9 @@ func TestWhateverIsDisabledNoTwoPointsHaveTheSameAttributes(t *testing.T) {
 		}
 		counted := New(Config{Max: 100, TTL: time.Hour, Disabled: disabled}, start)
 		for _, workload := range []*resolver.Object{deployment("a"), deployment("b"), pod("a"), {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "other", Name: "a", UID: "1"}} {
-			tagged := seen("R1", 1, resolver.Complete, workload)
+			tagged := seen("R1", 1, resolver.ResolutionComplete, workload)
 			tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
-			add(counted, at(1), tagged, seen("R1", 1, resolver.Complete, workload), seen("R2", 1, resolver.Complete, pod("p"), workload))
+			add(counted, at(1), tagged, seen("R1", 1, resolver.ResolutionComplete, workload), seen("R2", 1, resolver.ResolutionComplete, pod("p"), workload))
 		}
 		points, sum := map[string]bool{}, int64(0)
 		each(counted.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(2)), func(dp pmetric.NumberDataPoint) {
@@ -366,7 +366,7 @@ func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T
 		counted := New(Config{Max: 10, TTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.uid": !uid}}, start)
 		again := deployment("a")
 		again.UID = "again"
-		add(counted, at(1), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 2, resolver.Complete, again))
+		add(counted, at(1), seen("R", 1, resolver.ResolutionComplete, deployment("a")), seen("R", 2, resolver.ResolutionComplete, again))
 		count := counted.TakeUsage().Series
 		assert.Equal(t, series, count, "with k8s.workload.uid: %v", uid)
 	}
@@ -414,7 +414,7 @@ func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			counted := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
 			for i := range tt.series {
-				o := seen(fmt.Sprint(i), 1, resolver.Complete, deployment("fe"))
+				o := seen(fmt.Sprint(i), 1, resolver.ResolutionComplete, deployment("fe"))
 				for rest := tt.size; rest > 0; rest -= 1000 {
 					o.Tags.Metric = append(o.Tags.Metric, extract.Tag{Name: fmt.Sprint("tag", rest), Value: strings.Repeat("x", min(rest, 1000))})
 				}
@@ -444,7 +444,7 @@ func TestSeriesAreWrittenByWorkload(t *testing.T) {
 	var all []observation.Observation
 	for i := range 20 {
 		for _, reason := range []string{"A", "B"} {
-			all = append(all, seen(reason, 1, resolver.Complete, deployment(fmt.Sprint("d", i))))
+			all = append(all, seen(reason, 1, resolver.ResolutionComplete, deployment(fmt.Sprint("d", i))))
 		}
 	}
 	emit := func(cluster string, now time.Time) (workloads []string) {

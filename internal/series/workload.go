@@ -40,7 +40,7 @@ func workloadOf(o *observation.Observation, namespace string) workload {
 	}
 	w := workload{apiVersion: end.APIVersion, kind: end.Kind, name: end.Name, uid: string(end.UID)}
 	switch {
-	case o.Chain.Resolution == resolver.Forbidden:
+	case o.Chain.Resolution == resolver.ResolutionForbidden:
 		w.place = place{namespace, end.GroupKind()}
 	case end.GenerateName != "" && strings.HasPrefix(end.Name, end.GenerateName):
 		w.name, w.uid = strings.TrimSuffix(end.GenerateName, "-"), ""

@@ -39,10 +39,10 @@ func TestRunsWithGeneratedNamesAreOneSeries(t *testing.T) {
 		run := of("PipelineRun", "ci", fmt.Sprint("build-shop-", i))
 		run.GenerateName = "build-shop-"
 		run.UID = "differs"
-		add(counted, at(0), seen("Started", 1, resolver.Complete, run), seen("BackOff", 1, resolver.Complete, pod("p"), run))
+		add(counted, at(0), seen("Started", 1, resolver.ResolutionComplete, run), seen("BackOff", 1, resolver.ResolutionComplete, pod("p"), run))
 	}
 	named := of("PipelineRun", "ci", "nightly-x7k2p")
-	add(counted, at(0), seen("Started", 1, resolver.Complete, named), seen("Scaled", 1, resolver.Complete, deployment("fe")))
+	add(counted, at(0), seen("Started", 1, resolver.ResolutionComplete, named), seen("Scaled", 1, resolver.ResolutionComplete, deployment("fe")))
 	assert.Equal(t, map[string]int64{
 		"ci/PipelineRun/build-shop": 1000, "ns/PipelineRun/build-shop": 1000,
 		"ci/PipelineRun/nightly-x7k2p": 1, "ns/Deployment/fe": 1,
@@ -53,13 +53,13 @@ func TestRunsWithGeneratedNamesAreOneSeries(t *testing.T) {
 func TestAGeneratedNameHasNoUIDInTheMetric(t *testing.T) {
 	run := of("PipelineRun", "ci", "build-a")
 	run.GenerateName, run.UID = "build-", "u"
-	o := seen("Started", 1, resolver.Complete, run)
+	o := seen("Started", 1, resolver.ResolutionComplete, run)
 	assert.Equal(t, workload{apiVersion: "example.com/v1", kind: "PipelineRun", name: "build"}, workloadOf(&o, "ci"))
 }
 
 func TestHundredNamesOfAKindInANamespaceAreKnownByReferenceOnly(t *testing.T) {
 	forbidden := func(namespace, kind, name string) observation.Observation {
-		return seen("Failed", 1, resolver.Forbidden, of(kind, namespace, name))
+		return seen("Failed", 1, resolver.ResolutionForbidden, of(kind, namespace, name))
 	}
 	counted := New(Config{Max: 1000, TTL: time.Hour}, start)
 	for i := range 150 {
@@ -76,7 +76,7 @@ func TestHundredNamesOfAKindInANamespaceAreKnownByReferenceOnly(t *testing.T) {
 	assert.Equal(t, Usage{Series: usage.Series, Unnamed: 50, UnnamedKind: "PipelineRun", UnnamedNamespace: "ci"}, usage)
 	assert.Zero(t, counted.TakeUsage().Unnamed)
 
-	add(counted, at(0), seen("Failed", 1, resolver.Complete, of("PipelineRun", "ci", "run-120")))
+	add(counted, at(0), seen("Failed", 1, resolver.ResolutionComplete, of("PipelineRun", "ci", "run-120")))
 	assert.Equal(t, int64(1), workloads(counted)["ci/PipelineRun/run-120"], "an object that may be read has its name")
 }
 
@@ -84,14 +84,14 @@ func TestANameThatIsKnownByReferenceOnlyIsFreeWhenItsSeriesEnd(t *testing.T) {
 	counted := New(Config{Max: 1000, TTL: time.Hour}, start)
 	for i := range maxReferences {
 		name := of("Run", "ci", fmt.Sprint("run-", i))
-		add(counted, at(0), seen("Started", 1, resolver.Forbidden, name), seen("Failed", 1, resolver.Forbidden, name))
+		add(counted, at(0), seen("Started", 1, resolver.ResolutionForbidden, name), seen("Failed", 1, resolver.ResolutionForbidden, name))
 	}
-	add(counted, at(50), seen("Started", 1, resolver.Forbidden, of("Run", "ci", "run-0")))
+	add(counted, at(50), seen("Started", 1, resolver.ResolutionForbidden, of("Run", "ci", "run-0")))
 	sums(counted, at(51))
 	counted.Accepted()
 	counted.Expire(at(61))
 	for i := range maxReferences {
-		add(counted, at(62), seen("Started", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("next-", i))))
+		add(counted, at(62), seen("Started", 1, resolver.ResolutionForbidden, of("Run", "ci", fmt.Sprint("next-", i))))
 	}
 	got := workloads(counted)
 	assert.Contains(t, got, "ci/Run/run-0", "it has not ended")
@@ -102,9 +102,9 @@ func TestANameThatIsKnownByReferenceOnlyIsFreeWhenItsSeriesEnd(t *testing.T) {
 
 func TestTheOverflowSeriesTakesNoName(t *testing.T) {
 	counted := New(Config{Max: 1, TTL: time.Hour}, start)
-	add(counted, at(0), seen("Scaled", 1, resolver.Complete, deployment("fe")))
+	add(counted, at(0), seen("Scaled", 1, resolver.ResolutionComplete, deployment("fe")))
 	for i := range 3 * maxReferences {
-		add(counted, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("run-", i))))
+		add(counted, at(0), seen("Failed", 1, resolver.ResolutionForbidden, of("Run", "ci", fmt.Sprint("run-", i))))
 	}
 	assert.Equal(t, Usage{Series: 1, Overflowed: 3 * maxReferences, OverflowedNamespace: "run-299"}, counted.TakeUsage())
 	assert.Empty(t, counted.references)
@@ -113,6 +113,6 @@ func TestTheOverflowSeriesTakesNoName(t *testing.T) {
 func TestANameThatWasNotGeneratedIsKept(t *testing.T) {
 	copied := deployment("shop")
 	copied.GenerateName = "tmp-"
-	o := seen("Scaled", 1, resolver.Complete, copied)
+	o := seen("Scaled", 1, resolver.ResolutionComplete, copied)
 	assert.Equal(t, "shop", workloadOf(&o, "ns").name)
 }

@@ -29,25 +29,18 @@ const (
 type Elector struct {
 	component.StartFunc
 	component.ShutdownFunc
-	config *electorConfig // The receiver reads it by reflection, as that of the extension k8s_leader_elector.
+	config *leaseConfig // The receiver reads it by reflection, as that of the extension k8s_leader_elector.
 
 	mu      sync.Mutex
 	started []func(context.Context)
 	stopped []func()
 }
 
-type electorConfig struct {
-	LeaseDuration, RenewDuration        time.Duration
-	AuthType, LeaseNamespace, LeaseName string
-}
+type leaseConfig struct{ LeaseNamespace, LeaseName string }
 
-// NewElector returns an elector that reaches the API server in a way that the receiver does not know, so
-// that the receiver does not watch its lease.
+// NewElector returns an elector of which nobody is the leader.
 func NewElector() *Elector {
-	return &Elector{config: &electorConfig{
-		LeaseDuration: 15 * time.Second, RenewDuration: 10 * time.Second,
-		AuthType: "tls", LeaseNamespace: LeaseNamespace, LeaseName: leaseName,
-	}}
+	return &Elector{config: &leaseConfig{LeaseNamespace: LeaseNamespace, LeaseName: leaseName}}
 }
 
 // SetCallBackFuncs registers a receiver.
@@ -78,7 +71,7 @@ func (e *Elector) CallFirst(stopped func()) {
 
 // Pause lets the receivers find that their process has not run for a minute.
 func (e *Elector) Pause() {
-	l, leave := election.Join(e, election.ElectorConfigOf(e))
+	l, leave := election.Join(e)
 	defer leave()
 	l.NoteBeat(time.Now().Add(time.Minute))
 }

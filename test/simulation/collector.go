@@ -77,7 +77,6 @@ func (p *process) extend() {
 func (p *process) launch() error {
 	if p.elector != nil {
 		client := &rest.Config{Host: "http://" + p.host, Dial: dialProcess, QPS: -1}
-		p.elector.config.Context = p.host
 		if err := p.elector.start(client); err != nil {
 			return err
 		}

@@ -44,7 +44,6 @@ type elector struct {
 
 // electorConfig has the fields of the extension's configuration.
 type electorConfig struct {
-	AuthType, Context                         string
 	LeaseName, LeaseNamespace                 string
 	LeaseDuration, RenewDuration, RetryPeriod time.Duration
 }
@@ -56,7 +55,6 @@ type callback struct {
 
 func newElector(p *process, times LeaseTimes) *elector {
 	return &elector{process: p, leaseHolderID: p.name, config: &electorConfig{
-		AuthType:  "kubeConfig",
 		LeaseName: leaseName, LeaseNamespace: leaseNamespace,
 		LeaseDuration: times.Duration, RenewDuration: times.Renew, RetryPeriod: times.Retry,
 	}}

@@ -5,6 +5,7 @@ package simulation
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,6 +55,7 @@ type Outcome struct {
 	Violations []Violation
 	Story      []Line
 	Digest     string // of the story
+	Records    string // a digest of what the exporters have, without times and order
 }
 
 // Print writes the environment, the violations, and the story of the first violation's event.
@@ -89,7 +92,7 @@ func Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
 		e := newEnvironment(plan, scenario)
 		e.run()
 		outcome = &Outcome{
-			Plan: plan, Violations: e.violations, Story: e.story.told(),
+			Plan: plan, Violations: e.violations, Story: e.story.told(), Records: e.digestOfRecords(),
 		}
 	})
 	return outcome
@@ -168,6 +171,18 @@ func (e *environment) run() {
 	for _, p := range e.allProcesses() {
 		dialers.CompareAndDelete(p.host, p)
 	}
+}
+
+// digestOfRecords is a digest of what each exporter has: without a crash, a refactoring leaves it as it is.
+func (e *environment) digestOfRecords() string {
+	var lines []string
+	for i, exporter := range e.exporters {
+		for _, r := range records(exporter.all()) {
+			lines = append(lines, fmt.Sprintf("%d %q %d %q", i, r.uid, r.occurrences, r.log.Body().Str()))
+		}
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(slices.Compact(lines), "\n"))))
 }
 
 // settle gives time to what only pauses, such as a connection between two reads. Time stands still

@@ -28,7 +28,7 @@ var (
 	stories = flag.Int("stories", 3, "how many stories of seeds that break a promise to print")
 	races   = flag.Bool("races", false, "only look for data races: print what breaks a promise, but do not fail")
 	known   = flag.Bool("corpus", false, "run the seeds first that once broke a promise")
-	digests = flag.String("digests", "", "write each seed and the digest of its story to this file")
+	digests = flag.String("digests", "", "write each seed, and the digests of its story and of its records, to this file")
 )
 
 // corpus are seeds that once broke a promise.
@@ -130,7 +130,7 @@ type search struct {
 	next         atomic.Int64
 	runs, broken atomic.Int64
 	seeds        []uint64
-	digests      []string // each seed and the digest of its story
+	digests      []string // each seed, and the digests of its story and of its records
 }
 
 // newSearch returns a search in the seeds that the flags name.
@@ -162,7 +162,7 @@ func (s *search) work(t *testing.T) {
 		}
 		plan := NewPlan(s.seeds[i])
 		outcome := run(t, job{Plan: plan})
-		s.digests[i] = fmt.Sprint(plan.Seed, " ", outcome.Digest)
+		s.digests[i] = fmt.Sprint(plan.Seed, " ", outcome.Digest, " ", outcome.Records)
 		if s.runs.Add(1)%250 == 0 {
 			s.printProgress()
 		}

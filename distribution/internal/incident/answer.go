@@ -65,6 +65,7 @@ type Change struct {
 	Records []string  `json:"records"` // log.record.uid
 
 	id       string // of the key
+	uid      string // of the workload; empty: not known
 	revision string // of a rollout or a scaling
 	pod      string // UID
 	node     string

@@ -38,7 +38,7 @@ type cut struct {
 	naming    map[name][]*Change  // whose records name an object, the oldest first
 	rescaled  map[space][]*Fact   // what autoscalers set
 	podNamed  map[string]*Fact    // a fact about each pod, by its UID
-	onsets    []onset             // of all problems, the oldest first
+	onsets    map[string][]onset  // of all problems by cluster, but those of nodes, the oldest first
 }
 
 // workloadAt is what is known of a workload at the time of a cut.
@@ -59,6 +59,7 @@ type workloadAt struct {
 	deleted  map[string]bool      // the names of pods that their controller deleted
 	events   map[string][]*Fact   // about a pod
 	many     map[string]time.Time // see manyFrom
+	uids     map[string]time.Time // when the objects with its name appeared
 	problems []*Problem
 	changes  []*Change
 	nodes    []string // of its pods
@@ -101,7 +102,7 @@ func (t *timesOfFacts) times(c containerOf) []time.Time {
 func (m *Model) cutAt(now time.Time) *cut {
 	v := &cut{
 		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
-		podNamed: map[string]*Fact{}, naming: map[name][]*Change{},
+		podNamed: map[string]*Fact{}, naming: map[name][]*Change{}, onsets: map[string][]onset{},
 	}
 	for key, w := range m.workloads {
 		if known := v.workloadAt(w); len(known.facts) > 0 {
@@ -113,7 +114,9 @@ func (m *Model) cutAt(now time.Time) *cut {
 		v.addChanges(w)
 		w.problems = w.findProblems()
 		for _, p := range w.problems {
-			v.onsets = append(v.onsets, onset{p.Onset, p.Key, p.Class})
+			if p.Class != classNode {
+				v.onsets[w.key.Cluster] = append(v.onsets[w.key.Cluster], onset{p.Onset, p.Key})
+			}
 		}
 	}
 	for in := range v.in {
@@ -122,7 +125,9 @@ func (m *Model) cutAt(now time.Time) *cut {
 	for n := range v.naming {
 		slices.SortFunc(v.naming[n], compareChanges)
 	}
-	slices.SortFunc(v.onsets, func(a, b onset) int { return a.at.Compare(b.at) })
+	for _, onsets := range v.onsets {
+		slices.SortFunc(onsets, func(a, b onset) int { return a.at.Compare(b.at) })
+	}
 	return v
 }
 
@@ -143,7 +148,7 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	m, now := v.model, v.now
 	k := &workloadAt{
 		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
-		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{},
+		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
 		r := m.rollouts.Workloads[key]
@@ -206,6 +211,9 @@ func (f *Fact) until(t time.Time) *Fact {
 
 // index notes what answers ask for often.
 func (w *workloadAt) index(f *Fact) {
+	if at, ok := w.uids[f.Workload.UID]; f.Workload.UID != "" && (!ok || f.First.Before(at)) {
+		w.uids[f.Workload.UID] = f.First
+	}
 	if !f.IsWarning() || f.change != nil {
 		w.signs[f.subject()] = append(w.signs[f.subject()], f)
 	}

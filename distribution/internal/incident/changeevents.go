@@ -43,6 +43,7 @@ var (
 	nodeRemoved     = &change{kindNode, "a node was removed"}
 	nodeNotDrained  = &change{kindNode, "a node could not be drained"}
 
+	reloaded   = &change{kindConfig, "a ConfigMap or Secret of the workload changed, and a reload controller restarts it"}
 	noVolume   = &change{kindVolume, "a claim has no volume"}
 	notResized = &change{kindVolume, "a volume could not be resized"}
 	deployed   = &change{kindGitOps, "a tool deployed something"}
@@ -59,7 +60,7 @@ type row struct {
 	kinds  []string // of the object, as kubectl names it
 	says   *regexp.Regexp
 	shows  *change
-	// text has %o for the object, %m for the message, and %r for the pod that preempts.
+	// text has %o for the object, %m for the message, %1 for the first group of says, and %r for the pod that preempts.
 	text string
 	end  string // the reason of the Event that ends the state; empty: it is none
 }
@@ -67,6 +68,7 @@ type row struct {
 var (
 	ofNodes  = []string{"node"}
 	ofPods   = []string{"pod"}
+	ofOwners = []string{"deployment.apps", "statefulset.apps", "daemonset.apps", "rollout.argoproj.io"}
 	ofClaims = []string{"persistentvolumeclaim"}
 	gitops   = []string{
 		"kustomization.kustomize.toolkit.fluxcd.io", "helmrelease.helm.toolkit.fluxcd.io", "gitrepository.source.toolkit.fluxcd.io",
@@ -103,6 +105,9 @@ var changeEvents = []row{
 	{reason: "TaintManagerEviction", kinds: ofPods, says: says("^Marking for deletion"), shows: podEvicted, text: "%o was deleted because of a taint of its node"},
 	{reason: "ScaleDown", kinds: ofPods, says: says("deleting pod"), shows: podEvicted, text: "%o was deleted because its node is scaled down"},
 	{reason: "Preempted", kinds: ofPods, shows: podPreempted, text: "%o was preempted by %r"},
+	{reason: "Descheduled", kinds: ofPods, shows: podEvicted, text: "%o was evicted by the descheduler"},
+	{reason: "Reloaded", kinds: ofOwners, says: says(`'([^']+)' of type 'CONFIGMAP'`), shows: reloaded, text: "the ConfigMap %1 changed"},
+	{reason: "Reloaded", kinds: ofOwners, says: says(`'([^']+)' of type 'SECRET'`), shows: reloaded, text: "the Secret %1 changed"},
 	{reason: "ProvisioningFailed", kinds: ofClaims, shows: noVolume, text: "%o has no volume: %m"},
 	{reason: "FailedBinding", kinds: ofClaims, shows: noVolume, text: "%o has no volume: %m"},
 	{reason: "VolumeResizeFailed", kinds: ofClaims, shows: notResized, text: "%o could not be resized: %m"},
@@ -133,6 +138,7 @@ var messages = []message{
 	{says: says(`exceeded quota: ([^,]+)`), kind: kindQuota, can: inCreations, text: "the quota %1 is used up"},
 	{says: says(`failed calling webhook "([^"]+)"`), kind: kindWebhook, can: inCreations, text: "the webhook %1 does not answer"},
 	{says: says(`admission webhook "([^"]+)" denied`), kind: kindWebhook, can: inCreations, text: "the webhook %1 refuses it"},
+	{says: says(`ValidatingAdmissionPolicy '([^']+)' .*denied request`), kind: kindWebhook, can: inCreations, text: "the policy %1 refuses it"},
 	{says: says(`violates PodSecurity "([^"]+)"`), kind: kindWebhook, can: inCreations, text: "the Pod Security level %1 refuses it"},
 	{says: says(`(?i)configmap ("[^"]+") not found`), kind: kindConfig, can: inVolumes, text: "the configmap %1 not found"},
 	{says: says(`(?i)secret ("[^"]+") not found`), kind: kindConfig, can: inVolumes, text: "the secret %1 not found"},
@@ -151,7 +157,9 @@ func rowOf(f *Fact) *row {
 	for i := range changeEvents {
 		r := &changeEvents[i]
 		isForeign := f.Object().Kind == "node" && !f.isAboutNode()
-		if r.reason == f.Reason && !isForeign && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
+		// Some controllers put their strategy into the reason, and what they did into the action.
+		isNamed := r.reason == f.Reason || r.reason == f.Action
+		if isNamed && !isForeign && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
 			return r
 		}
 	}
@@ -160,8 +168,12 @@ func rowOf(f *Fact) *row {
 
 // describe returns the text about an Event.
 func (r *row) describe(f *Fact) string {
+	group := ""
+	if r.says != nil && r.says.NumSubexp() > 0 {
+		group = r.says.FindStringSubmatch(f.Message)[1]
+	}
 	return strings.NewReplacer(
-		"%o", f.Object().Kind+" "+f.Object().Name, "%m", record.Cut(f.Message, maxText), "%r", cmp.Or(f.Related, "another pod"),
+		"%o", f.Object().Kind+" "+f.Object().Name, "%m", record.Cut(f.Message, maxText), "%r", cmp.Or(f.Related, "another pod"), "%1", group,
 	).Replace(r.text)
 }
 

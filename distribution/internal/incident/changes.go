@@ -98,7 +98,7 @@ func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
 			continue
 		}
 		c := &Change{
-			Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
+			uid: f.Workload.UID, Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
 			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", from: cmp.Or(f.StoredIn, f.Namespace),
 		}
 		if f.isAboutNode() {
@@ -175,7 +175,7 @@ func (w *workloadAt) deletions() (all []*Change) {
 func (w *workloadAt) rolloutChanges() (all []*Change) {
 	for i, r := range w.rolled {
 		c := &Change{
-			Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
+			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
 		}
 		switch {
 		case rollout.IsJob(r.Revision):
@@ -288,7 +288,7 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 			continue
 		}
 		c := &Change{
-			Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key, id: w.id,
+			uid: s.fact.Workload.UID, Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key, id: w.id,
 			Object: s.Revision, Size: &Size{s.From, s.To}, Records: []string{s.fact.ID}, revision: s.Revision, what: scaledUp,
 		}
 		if s.To == 0 {

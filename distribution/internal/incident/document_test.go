@@ -62,7 +62,7 @@ container has them at the same time.
 		fmt.Fprintf(&b, "| %s | %s%s | %s | %s | %s | %s |\n", s.class, s.text, graceText(&s), strings.Join(shows, "; "), InWords(s.quiet), strings.Join(ends, "; "), strings.Join(s.hides, ", "))
 	}
 	b.WriteString(`
-These warnings are no problem: ` + codes(record.HarmlessReasons()) + `.
+These warnings are no problem: ` + codes(record.HarmlessReasons()) + `. The option ` + "`harmless_reasons`" + ` adds others.
 
 ## Changes
 

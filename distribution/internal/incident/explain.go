@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// sameTime is the longest time between the onsets of problems that began together.
+	// sameTime is the longest time between the onset of a problem and the next one that began together with it, and
+	// maxSame that between two of them.
 	sameTime  = 10 * time.Second
+	maxSame   = 30 * time.Second
 	maxCauses = 5
 	maxOthers = 2 // of them elsewhere in the namespace
 	// maxLooked bounds the changes of one place that are looked at for one problem, the newest before it.
@@ -33,7 +35,8 @@ type explanation struct {
 // explain adds to a problem what it has in common with others, and its causes.
 func (v *cut) explain(p *Problem) {
 	w := v.workloads[p.Key]
-	e := &explanation{cut: v, p: p, w: w, pod: w.pods[p.intervals[0].fact.Pod], began: p.Onset, others: v.begunWith(p)}
+	others, within := v.begunWith(p)
+	e := &explanation{cut: v, p: p, w: w, pod: w.pods[p.intervals[0].fact.Pod], began: p.Onset, others: others}
 	if e.pod != nil && e.pod.Began != 0 {
 		e.began = earlier(p.Onset, timeAt(e.pod.Began))
 	}
@@ -42,7 +45,7 @@ func (v *cut) explain(p *Problem) {
 		if n == maxBegun {
 			number = "at least " + number
 		}
-		p.Scope = append(p.Scope, fmt.Sprintf("%s began to fail within %d s", number, int(sameTime.Seconds())))
+		p.Scope = append(p.Scope, fmt.Sprintf("%s began to fail within %d s", number, int(within.Seconds())))
 	}
 	p.Causes = e.named()
 	for i := range links {
@@ -67,6 +70,9 @@ func (v *cut) explain(p *Problem) {
 func (l *link) connects(c *Change, e *explanation) bool {
 	if !slices.Contains(l.changes, c.what) || !slices.Contains(l.can, e.p.Class) || e.p.Onset.Sub(c.At) < -(resolution+l.late) {
 		return false
+	}
+	if uid := e.p.intervals[0].uid; c.Key == e.p.Key && c.uid != "" && uid != "" && c.uid != uid {
+		return false // Another workload has had this name.
 	}
 	at, ok := l.from.of(c, e)
 	isIn := ok && e.p.Onset.Sub(at) <= l.within && !slices.Contains(e.p.Records, first(c.Records))
@@ -140,19 +146,35 @@ func (v *cut) node(cluster, name string) *workloadAt {
 // maxBegun bounds the other workloads that are named.
 const maxBegun = 50
 
-// begunWith returns the workloads of which a problem began at the same time.
-func (v *cut) begunWith(p *Problem) (others []Key) {
-	first, _ := slices.BinarySearchFunc(v.onsets, p.Onset.Add(-sameTime), func(o onset, at time.Time) int { return o.at.Compare(at) })
-	for _, o := range v.onsets[first:] {
-		if o.at.Sub(p.Onset) > sameTime || len(others) == maxBegun {
-			break
+// begunWith returns the workloads of which a problem began at the same time: each one soon after another one, so that
+// all of them get the same answer.
+func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
+	within = sameTime
+	if p.Class == classNode {
+		return nil, within
+	}
+	all := v.onsets[p.Key.Cluster]
+	first, _ := slices.BinarySearchFunc(all, p.Onset, func(o onset, at time.Time) int { return o.at.Compare(at) })
+	add := func(o onset) {
+		if o.key == p.Key || slices.Contains(others, o.key) {
+			return
 		}
-		isOther := o.key != p.Key && o.key.Cluster == p.Key.Cluster && o.class != classNode && p.Class != classNode
-		if isOther && !slices.Contains(others, o.key) {
-			others = append(others, o.key)
+		if others = append(others, o.key); o.at.Sub(p.Onset).Abs() > sameTime {
+			within = maxSame
 		}
 	}
-	return others
+	for i := first; i < len(all) && len(others) < maxBegun && isSame(all, i, first) && all[i].at.Sub(p.Onset) <= maxSame; i++ {
+		add(all[i])
+	}
+	for i := first - 1; i >= 0 && len(others) < maxBegun && all[i+1].at.Sub(all[i].at) <= sameTime && p.Onset.Sub(all[i].at) <= maxSame; i-- {
+		add(all[i])
+	}
+	return others, within
+}
+
+// isSame reports whether an onset is soon after the one before it.
+func isSame(all []onset, i, first int) bool {
+	return i == first || all[i].at.Sub(all[i-1].at) <= sameTime
 }
 
 // named returns what the message of the problem names.
@@ -165,7 +187,7 @@ func (e *explanation) named() []Cause {
 			}
 			if text := m.describe(f); text != "" {
 				c := Change{Kind: m.kind, Text: text, At: e.p.Onset, Key: e.p.Key, Object: f.Object().String(), Records: []string{f.ID}}
-				return []Cause{{Change: c, Where: "message", weight: 4}}
+				return []Cause{{Change: c, Where: "message", weight: 6}}
 			}
 		}
 	}

@@ -25,6 +25,7 @@ func (o occurrence) isKill() bool { return o.Kind == record.KindRestarted }
 // thread is what can have one problem at a time: a class of problems of an object, or of its container.
 type thread struct {
 	*symptom
+	uid                        string // of the workload: its name can be used again
 	reason, container, subject string
 }
 
@@ -56,7 +57,7 @@ func (s *interval) name() string {
 	if s.shownBy != nil {
 		return s.shownBy.name()
 	}
-	return strings.Join([]string{s.class, s.reason, s.container, s.fact.rolloutObject().String()}, "\n")
+	return strings.Join([]string{s.class, s.uid, s.reason, s.container, s.fact.rolloutObject().String()}, "\n")
 }
 
 func compareIntervals(a, b *interval) int {
@@ -94,7 +95,7 @@ func (w *workloadAt) intervals() (all []*interval) {
 }
 
 func (f *Fact) thread(s *symptom) thread {
-	t := thread{symptom: s, subject: f.subject()}
+	t := thread{symptom: s, uid: f.Workload.UID, subject: f.subject()}
 	switch s.by {
 	case byContainer:
 		t.container = f.Container
@@ -252,6 +253,9 @@ func (w *workloadAt) overAt(s *interval, now time.Time) (over time.Time, because
 	if pod := w.pods[s.fact.Pod]; pod != nil && pod.Stopped != 0 && !timeAt(pod.Stopped).After(now) && !s.outlives {
 		return later(timeAt(pod.Stopped), s.last()), podEnded
 	}
+	if at := w.recreated(s.uid); !at.IsZero() && !at.After(now) {
+		return later(at, s.last()), "the workload was deleted, and another one has its name"
+	}
 	for i := range s.ends {
 		e := &s.ends[i]
 		at := firstFrom(w.timesOf(e, s), s.last().Add(e.after))
@@ -305,6 +309,16 @@ func (w *workloadAt) manyFrom(pod string) time.Time {
 	return from
 }
 
+// recreated returns when another object with the name of a workload appeared; zero: none did.
+func (w *workloadAt) recreated(uid string) (at time.Time) {
+	for other, first := range w.uids {
+		if uid != "" && first.After(w.uids[uid]) && (at.IsZero() || first.Before(at)) && other != uid {
+			at = first
+		}
+	}
+	return at
+}
+
 // endsOf is what can end a problem of a container, an object or a workload.
 type endsOf struct {
 	*end
@@ -319,7 +333,7 @@ func (w *workloadAt) timesOf(e *end, s *interval) []time.Time {
 		of.subject, of.container = s.subject, s.container
 	case object, notPod:
 		of.subject = s.subject
-	case revision:
+	case revision, itsJob: // A Job has the name of its revision.
 		of.subject = s.fact.Revision
 	case itsNode:
 		of.subject, of.container = s.subject, s.reason
@@ -412,10 +426,10 @@ func effects(all []*interval) {
 	}
 }
 
-// overlapping returns the last of some intervals that was there at about the same time; nil: none was.
+// overlapping returns the last of some intervals in which this one began, or that began a bit later; nil: there is none.
 func (s *interval) overlapping(all []*interval) *interval {
 	i, _ := slices.BinarySearchFunc(all, s.last().Add(startTime+1), func(a *interval, at time.Time) int { return a.onset().Compare(at) })
-	if i == 0 || s.onset().After(all[i-1].last().Add(startTime)) {
+	if i == 0 || !all[i-1].over.IsZero() && s.onset().After(later(all[i-1].over, all[i-1].last())) {
 		return nil
 	}
 	return all[i-1]

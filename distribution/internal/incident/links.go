@@ -73,30 +73,32 @@ const (
 )
 
 var links = []link{
-	{changes: []*change{rolledOut, firstRolledOut}, where: ofWorkload, can: allClasses, from: sincePods, within: podTime, only: []condition{ofItsPods}, weight: 3},
-	{changes: []*change{rolledOut, firstRolledOut}, where: ofWorkload, can: allClasses, from: sinceDone, within: onceTime, only: []condition{ofItsPods}, weight: 3},
+	// The rollout is the consequence.
+	{changes: []*change{reloaded}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 5},
+	{changes: []*change{rolledOut, firstRolledOut}, where: ofWorkload, can: allClasses, from: sincePods, within: podTime, only: []condition{ofItsPods}, weight: 4},
+	{changes: []*change{rolledOut, firstRolledOut}, where: ofWorkload, can: allClasses, from: sinceDone, within: onceTime, only: []condition{ofItsPods, failsWithFew}, weight: 4},
 	// As likely as what changed elsewhere: then the nearest one counts.
 	{changes: []*change{rolledOut}, where: ofWorkload, can: allClasses, from: sinceDone, within: doneTime, only: []condition{ofItsPods, failsAlone}, weight: 1},
-	{changes: []*change{scaledDown}, where: ofWorkload, can: runtimes, from: sinceChange, within: soon, weight: 3},
-	{changes: []*change{scaledUp}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 3},
-	{changes: []*change{podDeleted}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPod}, weight: 3},
-	{changes: []*change{podEvicted, podPreempted}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofReplacements}, weight: 3},
+	{changes: []*change{scaledDown}, where: ofWorkload, can: runtimes, from: sinceChange, within: soon, weight: 4},
+	{changes: []*change{scaledUp}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 4},
+	{changes: []*change{podDeleted}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPod}, weight: 2},
+	{changes: []*change{podEvicted, podPreempted}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofReplacements}, weight: 4},
 
-	{changes: nodeChanges, where: ofSameNode, can: []string{classNode}, from: sinceEnd, within: soon, only: []condition{isEarlier}, weight: 2},
-	{changes: []*change{nodeNotReady}, where: ofNode, can: []string{classNode, classProbe, classStart, classMount, classSchedule, classEviction}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeCordoned}, where: ofNode, can: places, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeMemory}, where: ofNode, can: []string{classEviction, classCrash, classSchedule, classProbe}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeDisk}, where: ofNode, can: []string{classEviction, classImage, classSchedule, classStart}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeProcesses}, where: ofNode, can: []string{classEviction, classCrash, classStart, classProbe}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeRebooted}, where: ofNode, can: []string{classCrash, classProbe, classStart, classMount}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeEvicts}, where: ofNode, can: []string{classEviction, classImage}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeOutOfMemory}, where: ofNode, can: []string{classCrash, classProbe}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeKilled}, where: ofNode, can: []string{classCrash, classProbe}, from: sinceEnd, within: statusUpdate, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeShutDown}, where: ofNode, can: []string{classEviction, classSchedule, classProbe}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 2},
-	{changes: []*change{nodeRemoved, nodeNotDrained}, where: ofNode, can: places, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 2},
+	{changes: nodeChanges, where: ofSameNode, can: []string{classNode}, from: sinceEnd, within: soon, only: []condition{isEarlier}, weight: 3},
+	{changes: []*change{nodeNotReady}, where: ofNode, can: []string{classNode, classProbe, classStart, classMount, classSchedule, classEviction}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeCordoned}, where: ofNode, can: places, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeMemory}, where: ofNode, can: []string{classEviction, classCrash, classSchedule, classProbe}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeDisk}, where: ofNode, can: []string{classEviction, classImage, classSchedule, classStart}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeProcesses}, where: ofNode, can: []string{classEviction, classCrash, classStart, classProbe}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeRebooted}, where: ofNode, can: []string{classCrash, classProbe, classStart, classMount}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeEvicts}, where: ofNode, can: []string{classEviction, classImage}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeOutOfMemory}, where: ofNode, can: []string{classCrash, classProbe}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeKilled}, where: ofNode, can: []string{classCrash, classProbe}, from: sinceEnd, within: statusUpdate, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeShutDown}, where: ofNode, can: []string{classEviction, classSchedule, classProbe}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeRemoved, nodeNotDrained}, where: ofNode, can: places, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
 	{
 		changes: []*change{nodeNotReady, nodeCordoned, nodeMemory, nodeDisk, nodeProcesses, nodeEvicts, nodeShutDown, nodeRemoved},
-		where:   ofLeftNode, can: allClasses, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{ofMovedPods}, weight: 2,
+		where:   ofLeftNode, can: startups, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{ofMovedPods}, weight: 3,
 	},
 
 	{changes: []*change{rolledOut, takenBack}, where: ofNamespace, can: runtimes, from: sinceDoneElsewhere, within: othersTime, only: []condition{isNoVictim}, weight: 1},
@@ -138,8 +140,9 @@ var (
 	ofItsPods = condition{"only pods of this revision have it, and did not have it before", func(c *Change, e *explanation) bool {
 		return len(e.p.Revisions) == 0 || slices.Contains(e.p.Revisions, c.revision) && !e.wasThereBefore(c)
 	}}
-	failsAlone = condition{"fewer than two other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 2 }}
-	ofNewPods  = condition{"the pod began after it, or cannot be created", func(c *Change, e *explanation) bool {
+	failsAlone   = condition{"fewer than two other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 2 }}
+	failsWithFew = condition{"fewer than five other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 5 }}
+	ofNewPods    = condition{"the pod began after it, or cannot be created", func(c *Change, e *explanation) bool {
 		return !e.began.Before(c.At.Add(-resolution)) || e.p.Class == classCreate
 	}}
 	ofNewPod = condition{"the pod began after it", func(c *Change, e *explanation) bool {

@@ -29,6 +29,9 @@ const (
 
 // Model holds what is known of the last hour.
 type Model struct {
+	// HarmlessReasons are those of warnings that are no problem, in addition to the known ones.
+	HarmlessReasons []string
+
 	created   time.Time
 	since     time.Time // from then on records are complete
 	forgotten time.Time
@@ -82,7 +85,7 @@ func (m *Model) Dropped(namespace string) (all Dropped) {
 // Add adds records. Those that it has already, and those that are older than the Horizon, change nothing.
 func (m *Model) Add(logs plog.Logs, now time.Time) {
 	m.forget(now)
-	records := record.Read(logs)
+	records := record.Read(logs, m.HarmlessReasons...)
 	m.newest = nil
 	m.follow(records, now)
 	for _, r := range records {

@@ -197,3 +197,13 @@ func heap() int {
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
+
+// TestHarmlessReasons: users can add reasons of warnings that are no problem, such as those of policies that only audit.
+func TestHarmlessReasons(t *testing.T) {
+	for want, reasons := range map[int][]string{1: nil, 0: {"AuditOnly"}} {
+		s := newStory(t)
+		s.model.HarmlessReasons = reasons
+		s.record("0:00 Deployment/web !AuditOnly: no limits")
+		assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), want)
+	}
+}

@@ -63,9 +63,8 @@ const maxExplained = 200
 
 // onset is the beginning of a problem of a workload.
 type onset struct {
-	at    time.Time
-	key   Key
-	class string
+	at  time.Time
+	key Key
 }
 
 func compareProblems(a, b *Problem) int {

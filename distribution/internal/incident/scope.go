@@ -3,6 +3,7 @@
 package incident
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ func (w *workloadAt) scope(p *Problem) (all []string) {
 // alive returns the pods that had not ended when the problem began.
 func (w *workloadAt) alive(p *Problem) (all []*rollout.PodState) {
 	for _, pod := range w.pods {
-		isAlive := pod.Stopped == 0 || timeAt(pod.Stopped).After(p.Onset)
+		isAlive := (pod.Stopped == 0 || timeAt(pod.Stopped).After(p.Onset)) && pod.Workload == cmp.Or(p.intervals[0].uid, pod.Workload)
 		if isAlive && (pod.Began == 0 || !timeAt(pod.Began).After(p.Last)) {
 			all = append(all, pod)
 		}

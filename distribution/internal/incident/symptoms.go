@@ -78,6 +78,7 @@ const (
 	workloads place = "the workload"
 	itsNode   place = "the node"
 	revision  place = "the revision"
+	itsJob    place = "the Job of the pod"
 )
 
 // attribute is what problems differ by.
@@ -109,6 +110,9 @@ const (
 // usualFailures is the usual failureThreshold of a probe.
 const usualFailures = 3
 
+// jobDone ends what pods of a Job have.
+var jobDone = end{on: itsJob, reasons: []string{"Completed"}, text: "its Job has completed"}
+
 // symptoms are the classes. The first one that shows what an Event says is its class.
 var symptoms = []symptom{
 	{
@@ -129,27 +133,27 @@ var symptoms = []symptom{
 		class: classImage, text: "The image of a container cannot be pulled.",
 		shows: []events{{of: pods, kinds: []string{record.KindPullFailed}}},
 		by:    byContainer, quiet: usualQuiet,
-		ends:  []end{{on: container, reasons: []string{"Pulled", "Created", reasonStarted}, text: "the image was pulled"}},
+		ends:  []end{{on: container, reasons: []string{"Pulled", "Created", reasonStarted}, text: "the image was pulled"}, jobDone},
 		hides: []string{classStart, classCrash, classProbe},
 	},
 	{
 		class: classStart, text: "A container cannot be created or started.",
 		shows: []events{{of: pods, kinds: []string{"Failed", "FailedCreatePodSandBox", "FailedPostStartHook", "FailedPodSandBoxStatus", "NetworkNotReady"}}},
 		by:    byContainer, quiet: usualQuiet,
-		ends:  []end{{on: container, reasons: []string{reasonStarted}, text: "the container started"}},
+		ends:  []end{{on: container, reasons: []string{reasonStarted}, text: "the container started"}, jobDone},
 		hides: []string{classCrash, classProbe},
 	},
 	{
 		class: classMount, text: "A volume cannot be attached or mounted.",
 		shows: []events{{of: pods, kinds: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}}},
 		by:    byObject, quiet: usualQuiet,
-		ends: []end{{on: object, reasons: []string{"Pulling", "Pulled", "Created", reasonStarted}, text: "the pod went on to start"}},
+		ends: []end{{on: object, reasons: []string{"Pulling", "Pulled", "Created", reasonStarted}, text: "the pod went on to start"}, jobDone},
 	},
 	{
 		class: classCrash, text: "A container ends by itself, again and again.",
 		shows: []events{{of: pods, kinds: []string{record.KindCrashed}}},
 		by:    byContainer, quiet: crashQuiet, restarts: true,
-		ends:  []end{{on: container, reasons: []string{reasonStarted}, holds: crashQuiet, text: "the container has run since"}},
+		ends:  []end{{on: container, reasons: []string{reasonStarted}, holds: crashQuiet, text: "the container has run since"}, jobDone},
 		hides: []string{classProbe},
 	},
 	{
@@ -159,13 +163,13 @@ var symptoms = []symptom{
 			{of: anything, kinds: []string{record.KindRestarted}, says: says("probe"), isNormal: true},
 		},
 		by: byContainer, quiet: usualQuiet, grace: startTime, least: usualFailures,
-		ends: []end{{on: revision, text: "its pods became available"}},
+		ends: []end{{on: revision, text: "its pods became available"}, jobDone},
 	},
 	{
 		class: classSchedule, text: "No node has room for a pod.",
 		shows: []events{{of: anything, kinds: []string{"FailedScheduling"}}},
 		by:    byObject, quiet: schedulerQuiet,
-		ends: []end{{on: object, reasons: []string{"Scheduled"}, text: "the pod was scheduled"}},
+		ends: []end{{on: object, reasons: []string{"Scheduled"}, text: "the pod was scheduled"}, jobDone},
 	},
 	{
 		class: classCreate, text: "The owner cannot create a pod.",
@@ -226,5 +230,5 @@ func (e events) match(f *Fact) bool {
 	case len(e.kinds) > 0 && !slices.Contains(e.kinds, f.Kind), e.says != nil && !e.says.MatchString(f.Message):
 		return false
 	}
-	return e.isNormal || f.IsWarning() && !record.IsHarmless(f.Reason)
+	return e.isNormal || f.IsWarning() && !f.IsHarmless
 }

@@ -84,7 +84,7 @@ func TestEachEndOfASymptom(t *testing.T) {
 	for i := range symptoms {
 		s := &symptoms[i]
 		for _, e := range s.ends {
-			if len(e.reasons) == 0 || len(s.shows[0].kinds) == 0 {
+			if len(e.reasons) == 0 || len(s.shows[0].kinds) == 0 || e.on == itsJob {
 				continue // Stories have them.
 			}
 			reason, message := reasonOf(s.shows[0].kinds[0])
@@ -128,6 +128,7 @@ func TestEachEventOfAChange(t *testing.T) {
 
 // objects are those of the kinds of changes.
 var objects = map[string]string{
+	"deployment.apps": "Deployment/web", "statefulset.apps": "StatefulSet/web", "daemonset.apps": "DaemonSet/web", "rollout.argoproj.io": "Rollout/web",
 	"node": "Node/node-0", "pod": "Pod/web-aaa-1", "persistentvolumeclaim": "PersistentVolumeClaim/data",
 	"kustomization.kustomize.toolkit.fluxcd.io": "Kustomization/web", "helmrelease.helm.toolkit.fluxcd.io": "HelmRelease/web",
 	"gitrepository.source.toolkit.fluxcd.io": "GitRepository/web", "application.argoproj.io": "Application/web",
@@ -141,6 +142,11 @@ func lineOf(r *row, kind string) string {
 		message = "Marking for deletion Pod shop/web-aaa-1"
 	case r.reason == "ScaleDown":
 		message = "deleting pod for node scale down"
+	case r.shows == reloaded:
+		message = "Changes detected in 'settings' of type 'CONFIGMAP' in namespace 'shop'"
+		if strings.Contains(r.text, "Secret") {
+			message = strings.Replace(message, "CONFIGMAP", "SECRET", 1)
+		}
 	case r.shows == deployed:
 		message = "Deployment/shop/web configured"
 	}
@@ -263,6 +269,10 @@ func TestEachOtherLink(t *testing.T) {
 				{web, "30:00 Pod/web-aaa-1 EvictedByVPA: evicted", "30:01 Pod/web-aaa-2 starts", crash(31*time.Minute, "web-aaa-2")},
 				{web, "10:00 Pod/web-aaa-2 starts", "30:00 Pod/web-aaa-1 EvictedByVPA: evicted", crash(31*time.Minute, "web-aaa-2")},
 			},
+			reloaded: {
+				{scale, web, "30:00 Deployment/web Reloaded: Changes detected in 'settings' of type 'CONFIGMAP'", "30:00 Pod/web-bbb-1 starts", crash(31*time.Minute, "web-bbb-1")},
+				{scale, web, "30:00 Deployment/web Reloaded: Changes detected in 'settings' of type 'CONFIGMAP'", crash(31*time.Minute, "web-aaa-1")},
+			},
 			podPreempted: {
 				{web, "30:00 Pod/web-aaa-1 Preempted: Preempted by a pod", "30:01 Pod/web-aaa-2 starts", crash(31*time.Minute, "web-aaa-2")},
 				{web, "10:00 Pod/web-aaa-2 starts", "30:00 Pod/web-aaa-1 Preempted: Preempted by a pod", crash(31*time.Minute, "web-aaa-2")},
@@ -324,6 +334,7 @@ func TestEachMessage(t *testing.T) {
 		"the quota small is used up":                          `pods "x" is forbidden: exceeded quota: small, requested: cpu=1`,
 		"the webhook a.b does not answer":                     `Internal error occurred: failed calling webhook "a.b": no endpoints`,
 		"the webhook a.b refuses it":                          `admission webhook "a.b" denied the request: no`,
+		"the policy no-root refuses it":                       `pods "x" is forbidden: ValidatingAdmissionPolicy 'no-root' with binding 'b' denied request: root`,
 		"the Pod Security level restricted:latest refuses it": `pods "x" is forbidden: violates PodSecurity "restricted:latest": privileged`,
 		`the configmap "c" not found`:                         `MountVolume.SetUp failed: configmap "c" not found`,
 		`the secret "c" not found`:                            `Error: secret "c" not found`,

@@ -145,16 +145,13 @@ func HasCause(message string) bool {
 // No later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
 var harmless = map[string]bool{
 	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
-	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true, "CgroupV1": true, "InvalidDiskCapacity": true,
+	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true, "LoggingDisabled": true, "CgroupV1": true, "InvalidDiskCapacity": true,
 	"CheckLimitsForResolvConf": true, "FailedToUpdateEndpoint": true, "FailedToUpdateEndpointSlices": true,
 	"FailedToCreateEndpoint": true,
 }
 
 // HarmlessReasons returns the reasons of warnings that are no problem, in the order of the alphabet.
 func HarmlessReasons() []string { return slices.Sorted(maps.Keys(harmless)) }
-
-// IsHarmless reports whether a warning with this reason is no problem.
-func IsHarmless(reason string) bool { return harmless[reason] }
 
 // JobFailures are the reasons of Events that report that a Job failed.
 var JobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type Record struct {
 	Event      string      // the same for all records of an Event
 	Type       string
 	Reason     string
+	Action     string
 	Kind       string // what the reason and the message mean: see KindOf
 	Message    string
 	Reporter   string
@@ -42,13 +44,14 @@ type Record struct {
 	StoredIn   string // the namespace of the Event, if it is not that of its object
 	IsInit     bool   // it is about a container that runs before the others
 	IsDebug    bool   // it is about a container with which somebody debugs the pod
+	IsHarmless bool   // a warning with this reason is no problem
 	Count      int64  // occurrences in all
 	N          int64  // occurrences since the record before
 	First, At  time.Time
 }
 
-// Read returns the records of Events.
-func Read(logs plog.Logs) (all []*Record) {
+// Read returns the records of Events. Reasons of warnings that are no problem come in addition to the known ones.
+func Read(logs plog.Logs, harmlessReasons ...string) (all []*Record) {
 	for _, resource := range logs.ResourceLogs().All() {
 		var s *Subject
 		for _, scope := range resource.ScopeLogs().All() {
@@ -59,7 +62,9 @@ func Read(logs plog.Logs) (all []*Record) {
 				if s == nil {
 					s = SubjectOf(resource.Resource().Attributes())
 				}
-				all = append(all, recordOf(resource.Resource().Attributes(), s, record))
+				r := recordOf(resource.Resource().Attributes(), s, record)
+				r.IsHarmless = harmless[r.Reason] || slices.Contains(harmlessReasons, r.Reason)
+				all = append(all, r)
 			}
 		}
 	}
@@ -75,7 +80,7 @@ func recordOf(attributes pcommon.Map, s *Subject, record plog.LogRecord) *Record
 	r := &Record{
 		Subject: s, Attributes: attributes, ID: text(event, "log.record.uid"), Event: text(event, "k8s.event.uid"),
 		Type:   cmp.Or(text(event, "k8s.event.type"), Cut(record.SeverityText(), maxName)),
-		Reason: text(event, "k8s.event.reason"), Message: Cut(record.Body().AsString(), maxMessage),
+		Reason: text(event, "k8s.event.reason"), Action: text(event, "k8s.event.action"), Message: Cut(record.Body().AsString(), maxMessage),
 		Reporter: text(event, "k8s.event.reporting_controller"), Related: text(event, "k8s.event.related.name"),
 		Resolution: text(event, "k8s.owner.resolution"), StoredIn: text(event, "k8s.event.namespace"),
 		IsInit: strings.HasPrefix(field, "spec.initContainers"), IsDebug: strings.HasPrefix(field, "spec.ephemeralContainers"),

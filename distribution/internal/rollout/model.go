@@ -97,7 +97,8 @@ type Event struct {
 	Container string `json:"c,omitempty"`
 	Init      bool   `json:"i,omitempty"`
 	Warning   bool   `json:"w,omitempty"`
-	First     int64  `json:"f"` // nanoseconds since 1970
+	Harmless  bool   `json:"h,omitempty"` // it is a warning, and no problem
+	First     int64  `json:"f"`           // nanoseconds since 1970
 	Last      int64  `json:"l"`
 	Count     int64  `json:"n"`
 	Message   string `json:"m,omitempty"` // only if a span needs it

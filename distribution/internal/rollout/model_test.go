@@ -174,3 +174,20 @@ func TestRollbackIsNews(t *testing.T) {
 		assert.False(t, w.Revisions[first].Closed)
 	}
 }
+
+// TestHarmlessReasons: a warning that a user calls harmless fails no rollout.
+func TestHarmlessReasons(t *testing.T) {
+	t.Parallel()
+	s := storyOf("0s Deployment/shop ScalingReplicaSet: Scaled up replica set shop-aaa from 0 to 1\n0s Pod/shop-aaa-1 starts\n9s Pod/shop-aaa-1 !AuditOnly: no limits")
+	for want, reasons := range map[string][]string{rollout.Failed: nil, rollout.Complete: {"AuditOnly"}} {
+		m := &rollout.Model{}
+		for _, logs := range s {
+			read, _ := rollout.Read(record.Read(logs, reasons...), m)
+			m.Join(read)
+		}
+		for _, w := range m.Workloads {
+			rollouts, _ := w.States(late)
+			assert.Equal(t, want, rollouts[0].Outcome)
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (v *view) judge(x *run, o Options) {
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
-		return !record.IsHarmless(e.Reason) && e.First <= v.limit && !v.recovered(e, x, o)
+		return !e.Harmless && e.First <= v.limit && !v.recovered(e, x, o)
 	})
 	v.active = v.endOf(func(p *phase) bool { return !p.late })
 }
@@ -189,10 +189,15 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	}
 	// A kubelet that has written many Events about the pod writes one in five minutes, however often the probe fails.
 	pause, many := int64(min(StopWindow, o.Idle)), v.events.without(ReasonScheduled, reasonUnplaced).count() >= ManyEvents
-	if many {
+	wait := pause
+	switch {
+	case many:
 		pause = int64(o.Idle + o.Idle/2)
+		wait = pause
+	case x.until != always: // Another rollout ends the time in which it can fail again.
+		wait = pause / 2
 	}
-	if o.Now.UnixNano()-warning.Last <= pause {
+	if o.Now.UnixNano()-warning.Last <= wait {
 		return false
 	}
 	// A failure long after the start is not the one of the start, and the probe of a healthy pod can fail while it ends.

@@ -67,7 +67,7 @@ func (in reader) read(r *record.Record) bool {
 		return in.readScaling(r)
 	case r.Reason == ReasonCreatedPod || r.Reason == reasonDeletedPod:
 		return in.readNames(r)
-	case r.Revision != "" && (r.IsFailure() && !record.IsHarmless(r.Reason) || r.Reason == reasonCompleted && IsJob(r.Revision)):
+	case r.Revision != "" && (r.IsFailure() && !r.IsHarmless || r.Reason == reasonCompleted && IsJob(r.Revision)):
 		in.revision(r, r.Revision).add(r)
 		return true
 	}
@@ -82,7 +82,7 @@ func hasUnknownOwner(r *record.Record) bool {
 
 func eventOf(r *record.Record) Event {
 	e := Event{
-		Reason: r.Reason, Warning: r.IsFailure(), First: r.First.UnixNano(), Last: r.At.UnixNano(), Count: r.Count,
+		Reason: r.Reason, Warning: r.IsFailure(), Harmless: r.IsHarmless && r.IsFailure(), First: r.First.UnixNano(), Last: r.At.UnixNano(), Count: r.Count,
 		Message: record.Cut(r.Text(), maxMessage),
 	}
 	if r.Kind != r.Reason {
@@ -118,7 +118,7 @@ func (in reader) readPod(of *record.Record) bool {
 	}
 	r := in.revision(of, of.Revision)
 	p := r.pod(of.Pod)
-	p.Name, p.Node = of.Object().Name, max(p.Node, of.Node)
+	p.Name, p.Node = of.Object().Name, max(p.Node, of.NodeOfPod())
 	joinEvents(&p.Events, map[string]Event{of.Event: e})
 	if of.Kind != record.KindStopping {
 		p.First = earliest(p.First, e.First)

@@ -21,6 +21,7 @@ const (
 
 // Rollout is one rollout of a workload, in short.
 type Rollout struct {
+	UID        string // of the workload
 	Revision   string
 	Controller string // that makes the revision, in the form of kubectl
 	Start      int64  // nanoseconds since 1970
@@ -49,7 +50,7 @@ func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 		}
 		for _, v := range views {
 			pods = append(pods, PodState{
-				UID: v.uid, Name: v.pod.Name, Revision: revision, Node: v.pod.Node, Began: cmp.Or(v.began, v.start),
+				UID: v.uid, Workload: w.UID, Name: v.pod.Name, Revision: revision, Node: v.pod.Node, Began: cmp.Or(v.began, v.start),
 				Started: v.startedAt(), Stopped: earliest(v.stopped, w.endOf(r, v.pod)),
 			})
 		}
@@ -63,7 +64,7 @@ func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 
 func (w *Workload) summary(x *run, o Options) Rollout {
 	s := Rollout{
-		Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: w.recordOf(x.episode), Undone: x.undone,
+		UID: w.UID, Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: w.recordOf(x.episode), Undone: x.undone,
 		Replaced: x.replaced, Images: w.Revisions[x.revision].images(), Outcome: x.outcome(), Available: x.proof,
 	}
 	if r := w.Revisions[x.replaced]; r != nil {
@@ -184,8 +185,9 @@ func (s *Rollout) imageChanges() (all []string) {
 // PodState is the state of a pod: its node, and its times.
 type PodState struct {
 	UID, Name, Revision, Node string
-	Began, Started            int64 // the first start of the last container; 0: no record shows it
-	Stopped                   int64 // its deletion, eviction or Killing; 0: it goes on
+	Workload                  string // its UID
+	Began, Started            int64  // the first start of the last container; 0: no record shows it
+	Stopped                   int64  // its deletion, eviction or Killing; 0: it goes on
 }
 
 // Replicas returns how many pods each revision has, by its last scaling.

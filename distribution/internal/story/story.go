@@ -77,7 +77,7 @@ var starts = []struct {
 	at              time.Duration
 	reason, message string
 }{
-	{0, "Scheduled", "Successfully assigned shop/POD to worker-1"}, {time.Second, "Pulling{app}", `Pulling image "shop:2"`},
+	{0, "Scheduled", "Successfully assigned shop/POD to NODE"}, {time.Second, "Pulling{app}", `Pulling image "shop:2"`},
 	{3 * time.Second, "Pulled{app}", `Successfully pulled image "shop:2" in 1.9s (2s including waiting). Image size: 1234 bytes.`},
 	{3 * time.Second, "Created{app}", "Container created"}, {4 * time.Second, "Started{app}", "Container started"},
 }
@@ -101,6 +101,7 @@ func recordOf(at time.Duration, fields []string, message string) Record {
 			r.Settings["count"], r.Settings["since"], _ = strings.Cut(strings.TrimPrefix(field, "x"), "/")
 		}
 	}
+	r.Message = strings.ReplaceAll(r.Message, "NODE", cmp.Or(r.Settings["node"], "worker-1"))
 	return r
 }
 
@@ -149,7 +150,7 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 	event := cmp.Or(set["event"], fmt.Sprintf("%s.%s.%s.%s", uid, r.Reason, r.Container, r.Message))
 	putAll(record.Attributes(), map[string]string{
 		"k8s.event.uid": event, "log.record.uid": fmt.Sprintf("%s-%d", event, count), "k8s.event.reason": r.Reason,
-		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": since, "k8s.event.related.name": set["related"],
+		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": since, "k8s.event.related.name": set["related"], "k8s.event.action": set["action"],
 		"k8s.owner.resolution": set["resolution"], "k8s.object.fieldpath": fieldOf(r.Container),
 	})
 	return logs
@@ -180,7 +181,7 @@ var groups = map[string]string{
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
 	"HorizontalPodAutoscaler": "autoscaling/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "VirtualMachine": "kubevirt.io/v1",
 	"VirtualMachineInstance": "kubevirt.io/v1", "HelmRelease": "helm.toolkit.fluxcd.io/v2", "Application": "argoproj.io/v1alpha1",
-	"GitRepository": "source.toolkit.fluxcd.io/v1",
+	"GitRepository": "source.toolkit.fluxcd.io/v1", "Rollout": "argoproj.io/v1alpha1",
 }
 
 func versionOf(kind string) string { return cmp.Or(groups[kind], "v1") }

@@ -58,8 +58,8 @@ type Catalogue struct {
 	reading  chan struct{} // closed when the read that is in flight ends; nil: there is none
 }
 
-// Config configures a catalogue.
-type Config struct {
+// Settings configure a catalogue.
+type Settings struct {
 	Client *http.Client
 	// URL returns the address of a path on the API server.
 	URL func(path string) string
@@ -73,10 +73,10 @@ type Config struct {
 }
 
 // New returns a catalogue that has read nothing.
-func New(c Config) *Catalogue {
+func New(s Settings) *Catalogue {
 	return &Catalogue{
-		documents: &documents{client: c.Client, url: c.URL, send: c.Send},
-		run:       c.Run, retry: c.Retry, now: c.Now,
+		documents: &documents{client: s.Client, url: s.URL, send: s.Send},
+		run:       s.Run, retry: s.Retry, now: s.Now,
 		permits: rate.NewLimiter(rate.Every(readInterval), readBurst),
 	}
 }
@@ -165,23 +165,23 @@ func (c *Catalogue) read() {
 	readAt := c.now()
 	all := c.takeDropped()
 	read, err := c.documents.read(all)
-	c.note(read, all, err, readAt)
+	c.note(read, err, readAt)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked()
 }
 
-// note notes what a read has brought; nil if nothing has changed. all is set if the documents were
-// read whole. A kind that was dropped meanwhile needs another read.
-func (c *Catalogue) note(read *snapshot, all bool, err error, readAt time.Duration) {
+// note notes what a read has brought; nil if nothing has changed. A kind that was dropped meanwhile
+// needs another read.
+func (c *Catalogue) note(read *snapshot, err error, readAt time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failure = err
 	if err != nil {
-		c.failedTo, c.dropped = c.now()+c.retry(err), c.dropped || all
+		c.failedTo = c.now() + c.retry(err)
 		return
 	}
-	c.readAt, c.outdated = readAt, c.outdated && c.dropped
+	c.readAt, c.outdated = readAt, c.dropped
 	if read != nil {
 		c.known = read
 	}

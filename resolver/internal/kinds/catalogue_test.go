@@ -43,7 +43,7 @@ func newClient(t *testing.T, api *apitest.Objects) *client {
 		_, _ = w.Write(recorder.Body.Bytes())
 	}))
 	t.Cleanup(server.Close)
-	c.Catalogue = kinds.New(kinds.Config{
+	c.Catalogue = kinds.New(kinds.Settings{
 		Client: server.Client(),
 		URL:    func(path string) string { return server.URL + path },
 		Send:   func(request func(context.Context) error) error { return request(t.Context()) },
@@ -132,6 +132,24 @@ func TestDocumentsThatHaveNotChangedAreNotSentAgain(t *testing.T) {
 	require.Equal(t, []int{304, 200, 200, 200}, c.answers(), "the other document is read again, too")
 }
 
+// After an upgrade of the API server, the first document has changed, and the second cannot be read.
+func TestOneDocumentIsReadAndTheOtherFails(t *testing.T) {
+	api := apitest.NewObjectsInMemory()
+	c := newClient(t, api)
+	_, err := c.find("v1", "Pod")
+	require.NoError(t, err)
+	api.Serve("v1", "Fresh", "freshes", true)
+	c.now += time.Second
+	api.Fail("/apis", apitest.Fault{Status: http.StatusServiceUnavailable, Times: 1})
+	_, err = c.find("v1", "Fresh")
+	require.Error(t, err)
+
+	c.now += 5 * time.Second
+	got, err := c.find("v1", "Fresh")
+	require.NoError(t, err)
+	require.Equal(t, "v1/freshes", got)
+}
+
 func TestAnAggregatedAPIServerThatIsAway(t *testing.T) {
 	api := apitest.NewObjectsInMemory()
 	api.Serve("metrics.example.com/v1", "Usage", "usages", true)
@@ -173,6 +191,58 @@ func TestAKindThatTurnsOutNotToBeServed(t *testing.T) {
 	require.LessOrEqual(t, len(c.answers()), 2*10)
 }
 
+func TestAVersionThatTurnsOutNotToBeServed(t *testing.T) {
+	api := apitest.NewObjectsInMemory()
+	api.Serve("example.com/v1", "Thing", "things", true)
+	api.Serve("example.com/v2", "Thing", "things", true)
+	c := newClient(t, api)
+	_, err := c.find("example.com/v1", "Thing")
+	require.NoError(t, err)
+	found, _, _ := c.Find("example.com/v1", "Thing")
+	api.Fail("/apis", apitest.Fault{Status: http.StatusServiceUnavailable})
+	c.Unserved(found[0])
+	got, err := c.find("example.com/v1", "Thing")
+	require.NoError(t, err)
+	require.Equal(t, "example.com/v2/things", got, "the other one stays known")
+}
+
+// A read that fails does not make the catalogue forget that it needs the whole documents.
+func TestAKindTurnsOutNotToBeServedAndDiscoveryFails(t *testing.T) {
+	api := apitest.NewObjectsInMemory()
+	api.Serve("example.com/v1", "Thing", "things", true)
+	c := newClient(t, api)
+	_, err := c.find("example.com/v1", "Thing")
+	require.NoError(t, err)
+	found, _, _ := c.Find("example.com/v1", "Thing")
+	c.Unserved(found[0])
+	api.Fail("/apis", apitest.Fault{Status: http.StatusServiceUnavailable, Times: 1})
+	_, err = c.find("example.com/v1", "Thing")
+	require.Error(t, err)
+	c.now += 5 * time.Second
+	got, err := c.find("example.com/v1", "Thing")
+	require.NoError(t, err)
+	require.Equal(t, "example.com/v1/things", got, "the documents have it again")
+}
+
+// Some callers have left before the documents were read. This says nothing about later kinds.
+func TestDocumentsThatComeLate(t *testing.T) {
+	api := apitest.NewObjectsInMemory()
+	c := newClient(t, api)
+	hang := make(chan struct{})
+	api.Fail("/apis", apitest.Fault{Hang: hang, Times: 1})
+	read := c.Await("v1", "Pod")
+	c.Late(errors.New("late"))
+	_, _, err := c.Find("v1", "Pod")
+	require.ErrorContains(t, err, "late")
+	close(hang)
+	<-read
+	api.Serve("example.com/v1", "Thing", "things", true)
+	c.now += time.Second
+	got, err := c.find("example.com/v1", "Thing")
+	require.NoError(t, err)
+	require.Equal(t, "example.com/v1/things", got)
+}
+
 func TestDocumentsThatCannotBeRead(t *testing.T) {
 	api := apitest.NewObjectsInMemory()
 	c := newClient(t, api)
@@ -202,7 +272,7 @@ func TestAnswersThatAreNoDocuments(t *testing.T) {
 				_, _ = w.Write([]byte(test.body))
 			}))
 			defer server.Close()
-			c := &client{Catalogue: kinds.New(kinds.Config{
+			c := &client{Catalogue: kinds.New(kinds.Settings{
 				Client: server.Client(),
 				URL:    func(path string) string { return server.URL + path },
 				Send:   func(request func(context.Context) error) error { return request(t.Context()) },

@@ -28,11 +28,12 @@ type documents struct {
 	url    func(path string) string
 	send   func(request func(context.Context) error) error
 
-	etags map[string]string // by path, of what was read last
+	etags map[string]string // by path, of what was read last; nil: nothing
 }
 
 // document is an aggregated document, as far as it is used; see apidiscovery/v2.
 type document struct {
+	etag  string // of the answer
 	Kind  string `json:"kind"`
 	Items []struct {
 		Metadata struct {
@@ -57,33 +58,34 @@ type resource struct {
 }
 
 // read returns what the API server serves. It returns nil if this has not changed since the last
-// read, unless all is set.
+// read, unless all is set for this read, or for one before it that failed. It notes the ETags of both
+// documents together: a document whose ETag is noted is not read again.
 func (d *documents) read(all bool) (*snapshot, error) {
 	if all {
 		d.etags = nil
 	}
-	var core, groups document
-	coreChanged, err := d.get("/api", &core)
+	core, err := d.get("/api")
 	if err != nil {
 		return nil, err
 	}
-	groupsChanged, err := d.get("/apis", &groups)
-	if err != nil || !coreChanged && !groupsChanged {
+	groups, err := d.get("/apis")
+	switch {
+	case err != nil || core == nil && groups == nil:
 		return nil, err
-	}
-	if !coreChanged || !groupsChanged {
+	case core == nil || groups == nil:
 		return d.read(true)
 	}
+	d.etags = map[string]string{"/api": core.etag, "/apis": groups.etag}
 	s := newSnapshot()
-	s.addDocument(&core)
-	s.addDocument(&groups)
+	s.addDocument(core)
+	s.addDocument(groups)
 	s.index()
 	return s, nil
 }
 
-// get reads a document in JSON, unless it still has the ETag of the last read; then it returns false.
+// get reads a document in JSON. It returns nil if the document still has the ETag of the last read.
 // client-go's own clients do not return the headers of an answer.
-func (d *documents) get(path string, into *document) (changed bool, err error) {
+func (d *documents) get(path string) (changed *document, err error) {
 	err = d.send(func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url(path), nil)
 		if err != nil {
@@ -100,8 +102,8 @@ func (d *documents) get(path string, into *document) (changed bool, err error) {
 		defer response.Body.Close()
 		switch response.StatusCode {
 		case http.StatusOK:
-			changed = true
-			return d.decode(path, response, into)
+			changed, err = decode(path, response)
+			return err
 		case http.StatusNotModified:
 			return nil
 		default:
@@ -114,16 +116,13 @@ func (d *documents) get(path string, into *document) (changed bool, err error) {
 
 // decode takes for a document only what is one: a proxy may answer with a page, and a server older
 // than Kubernetes 1.27 with a list of versions.
-func (d *documents) decode(path string, response *http.Response, into *document) error {
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		return fmt.Errorf("%s: the answer is no discovery document, but %s: %w", path, response.Header.Get("Content-Type"), err)
+func decode(path string, response *http.Response) (*document, error) {
+	read := document{etag: response.Header.Get("ETag")}
+	if err := json.NewDecoder(response.Body).Decode(&read); err != nil {
+		return nil, fmt.Errorf("%s: the answer is no discovery document, but %s: %w", path, response.Header.Get("Content-Type"), err)
 	}
-	if into.Kind != documentKind {
-		return fmt.Errorf("%s: the answer is no aggregated discovery document (Kubernetes 1.27 and newer have it), but %q", path, into.Kind)
+	if read.Kind != documentKind {
+		return nil, fmt.Errorf("%s: the answer is no aggregated discovery document (Kubernetes 1.27 and newer have it), but %q", path, read.Kind)
 	}
-	if d.etags == nil {
-		d.etags = make(map[string]string)
-	}
-	d.etags[path] = response.Header.Get("ETag")
-	return nil
+	return &read, nil
 }

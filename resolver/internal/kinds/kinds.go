@@ -33,11 +33,6 @@ func newKind(gv schema.GroupVersion, r resource) *Kind {
 	}
 }
 
-// hasSamePath reports whether both kinds are read from the same path.
-func (k *Kind) hasSamePath(other *Kind) bool {
-	return k.Resource == other.Resource && k.Namespaced == other.Namespaced
-}
-
 // isReadable reports whether single objects of the resource can be read: it is not create-only.
 func (r resource) isReadable() bool { return slices.Contains(r.Verbs, "get") }
 
@@ -141,7 +136,8 @@ func (s *snapshot) mayLack(apiVersion, name string) bool {
 
 // drop takes out what is read from the kind's path.
 func (s *snapshot) drop(unserved *Kind) {
-	gk, same := unserved.Name.Value(), unserved.hasSamePath
+	gk := unserved.Name.Value()
+	same := func(k *Kind) bool { return k.Resource == unserved.Resource }
 	s.versions[gk] = slices.DeleteFunc(slices.Clone(s.versions[gk]), same)
 	s.groups[gk.Kind] = slices.DeleteFunc(slices.Clone(s.groups[gk.Kind]), same)
 }

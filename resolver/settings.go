@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Config sets the limits of a Resolver.
-type Config struct {
+// Settings set the limits of a Resolver.
+type Settings struct {
 	// MaxDepth is the maximum number of owners above an object; 0 means 10.
 	MaxDepth int
 	// LookupTimeout is the maximum duration of one call of Resolve; 0 means 2 s.
@@ -42,38 +42,38 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Default returns the config that zero values mean.
-func Default() Config {
-	return Config{
+// DefaultSettings returns the settings that zero values mean.
+func DefaultSettings() Settings {
+	return Settings{
 		MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100_000, CacheTTL: 10 * time.Minute,
 		Concurrency: 100, Now: time.Now,
 	}
 }
 
-// withDefaults returns the config with defaults for its zero values. The error names an invalid
+// withDefaults returns the settings with defaults for its zero values. The error names an invalid
 // value.
-func (c Config) withDefaults() (Config, error) {
+func (s Settings) withDefaults() (Settings, error) {
 	for name, value := range map[string]int64{
-		"MaxDepth":      int64(c.MaxDepth),
-		"LookupTimeout": int64(c.LookupTimeout),
-		"CacheSize":     int64(c.CacheSize),
-		"CacheTTL":      int64(c.CacheTTL),
-		"Concurrency":   int64(c.Concurrency),
+		"MaxDepth":      int64(s.MaxDepth),
+		"LookupTimeout": int64(s.LookupTimeout),
+		"CacheSize":     int64(s.CacheSize),
+		"CacheTTL":      int64(s.CacheTTL),
+		"Concurrency":   int64(s.Concurrency),
 	} {
 		if value < 0 {
-			return c, fmt.Errorf("%s must not be negative", name)
+			return s, fmt.Errorf("%s must not be negative", name)
 		}
 	}
-	defaults := Default()
-	c.MaxDepth = cmp.Or(c.MaxDepth, defaults.MaxDepth)
-	c.LookupTimeout = cmp.Or(c.LookupTimeout, defaults.LookupTimeout)
-	c.CacheSize = cmp.Or(c.CacheSize, defaults.CacheSize)
-	c.CacheTTL = cmp.Or(c.CacheTTL, defaults.CacheTTL)
-	c.Concurrency = cmp.Or(c.Concurrency, defaults.Concurrency)
-	if c.Now == nil {
-		c.Now = defaults.Now
+	defaults := DefaultSettings()
+	s.MaxDepth = cmp.Or(s.MaxDepth, defaults.MaxDepth)
+	s.LookupTimeout = cmp.Or(s.LookupTimeout, defaults.LookupTimeout)
+	s.CacheSize = cmp.Or(s.CacheSize, defaults.CacheSize)
+	s.CacheTTL = cmp.Or(s.CacheTTL, defaults.CacheTTL)
+	s.Concurrency = cmp.Or(s.Concurrency, defaults.Concurrency)
+	if s.Now == nil {
+		s.Now = defaults.Now
 	}
-	return c, nil
+	return s, nil
 }
 
 // Observer observes the resolver's requests. Its methods are called concurrently and must not
