@@ -18,6 +18,7 @@ var (
 	Pod       = schema.GroupKind{Kind: "Pod"}
 	Node      = schema.GroupKind{Kind: "Node"}
 	Namespace = schema.GroupKind{Kind: "Namespace"}
+	Job       = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
 // Names are the resource attributes that name an object of one kind.
@@ -43,8 +44,8 @@ var names = map[schema.GroupKind]Names{
 	{Group: "apps", Kind: "StatefulSet"}: {"k8s.statefulset.name", "k8s.statefulset.uid"},
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {"k8s.hpa.name", "k8s.hpa.uid"},
 	{Group: "batch", Kind: "CronJob"}:                       {"k8s.cronjob.name", "k8s.cronjob.uid"},
-	{Group: "batch", Kind: "Job"}:                           {"k8s.job.name", "k8s.job.uid"},
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:         {"k8s.storageclass.name", ""},
+	Job:                                                     {"k8s.job.name", "k8s.job.uid"},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}: {"k8s.storageclass.name", ""},
 	// Old producers still write the former group of these kinds. The objects are the same.
 	{Group: "extensions", Kind: "DaemonSet"}:  {"k8s.daemonset.name", "k8s.daemonset.uid"},
 	{Group: "extensions", Kind: "Deployment"}: {"k8s.deployment.name", "k8s.deployment.uid"},
