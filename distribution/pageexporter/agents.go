@@ -50,7 +50,8 @@ var tools = []tool{
 	},
 }
 
-// argument describes an argument of tools, which is a parameter of addresses. It has one type: some agents refuse several.
+// argument describes an argument of tools, which is a parameter of addresses. It has one type: some
+// agents refuse several.
 type argument struct {
 	Type        string `json:"type"`
 	Description string `json:"description,omitempty"`
@@ -119,8 +120,8 @@ func (t tool) call(ctx context.Context, b *board, given json.RawMessage) (string
 	return string(found.body), nil
 }
 
-// filter returns the filter that arguments choose. Agents send null, an empty text or 0 for what they do not
-// choose, and numbers as texts.
+// filter returns the filter that arguments choose. Agents send null, an empty text or 0 for what
+// they do not choose, and numbers as texts.
 func (t tool) filter(given json.RawMessage) (filter, error) {
 	var values map[string]any
 	if len(given) > 0 && json.Unmarshal(given, &values) != nil {
@@ -145,8 +146,9 @@ func (t tool) filter(given json.RawMessage) (filter, error) {
 	return filterFrom(query)
 }
 
-// resolve replaces the workload that is chosen by the id of the workload with this name, kind/name or id; else of the one that
-// owns such an object, such as a pod. The error is errNoWorkload, or names several.
+// resolve replaces the workload that is chosen by the id of the workload with this name, kind/name
+// or id; else of the one that owns such an object, such as a pod. The error is errNoWorkload, or
+// names several.
 func (v *view) resolve() error {
 	name, namespace := v.filter.Workload, v.filter.Namespace
 	if name == "" {

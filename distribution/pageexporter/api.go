@@ -31,7 +31,8 @@ var (
 	errNoAnswer   = requestError{errors.New("there are api/problems, api/changes, api/workloads, api/workloads/ID and api/events"), http.StatusNotFound}
 )
 
-// apiPath matches the name of an answer, or the id of a workload. As the page, the API is under every prefix.
+// apiPath matches the name of an answer, or the id of a workload. As the page, the API is under
+// every prefix.
 var apiPath = regexp.MustCompile(`/api/(?:(problems|changes|workloads|events)|workloads/([^/]+))/?$`)
 
 // serveError answers with an error.

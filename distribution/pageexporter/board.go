@@ -146,8 +146,9 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 	return b.cache[key], nil
 }
 
-// isFresh reports whether a viewer who has asked at a time can have the answer. One that was computed later is
-// fresh, so that those who waited for a slow answer share it. A clock that was set back makes none fresh for long.
+// isFresh reports whether a viewer who has asked at a time can have the answer. One that was
+// computed later is fresh, so that those who waited for a slow answer share it. A clock that was
+// set back makes none fresh for long.
 func (a *answer) isFresh(asked, now time.Time, news int) bool {
 	age := now.Sub(a.at)
 	return age >= 0 && (age < shareFor || !a.at.Before(asked) || a.news == news && age < shareQuietFor)

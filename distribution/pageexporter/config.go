@@ -21,8 +21,8 @@ type Config struct {
 	// Server is not embedded: its Unmarshal would be that of the whole configuration, and ignore the others.
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 
-	// AllowedHosts are the names under which browsers and programs reach the page, in addition to localhost
-	// and IP addresses: that of an Ingress, for example.
+	// AllowedHosts are the names under which browsers and programs reach the page, in addition to
+	// localhost and IP addresses: that of an Ingress, for example.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
 
 	// HarmlessReasons are those of warnings that are no problem, in addition to the known ones.

@@ -11,7 +11,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
-// reply is an answer in JSON: a head, and the lists that a question asks for. They end when the room does.
+// reply is an answer in JSON: a head, and the lists that a question asks for. They end when the
+// room does.
 type reply struct {
 	head
 	*incident.Summary
@@ -64,7 +65,8 @@ func encode(value any, prefix, indent string) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-// fit returns the first values of a list, as many as have room. If it is cut, the head has its length.
+// fit returns the first values of a list, as many as have room. If it is cut, the head has its
+// length.
 func fit[T, S any](r *reply, name string, all []T, show func(T) S) []json.RawMessage {
 	list := []json.RawMessage{}
 	for _, value := range first(all, r.filter.Limit) {

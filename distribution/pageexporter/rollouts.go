@@ -50,7 +50,8 @@ type spanWarning struct {
 	Attributes map[string]any `json:"attributes"`
 }
 
-// rollouts returns the traces of the workload's rollouts as trees, the newest first, with so many pods.
+// rollouts returns the traces of the workload's rollouts as trees, the newest first, with so many
+// pods.
 func (v *view) rollouts(pods int) []*span {
 	all := v.at().Spans()
 	slices.SortFunc(all, func(a, b rollout.Span) int {
@@ -93,8 +94,8 @@ func timeAt(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC(
 // minWidth is the smallest width of a bar: a phase can take less than the resolution of events.
 const minWidth = 0.6
 
-// draw sets the places on the axis. Each rollout has an axis of its own: a start takes seconds, and rollouts can be
-// an hour apart.
+// draw sets the places on the axis. Each rollout has an axis of its own: a start takes seconds, and
+// rollouts can be an hour apart.
 func (s *span) draw() {
 	var moments []time.Time
 	s.walk(func(below *span) {

@@ -74,8 +74,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // readTimeout is the time in which an agent must send a call.
 const readTimeout = 10 * time.Second
 
-// serveAgents answers a call of an agent. It counts the call after it has read it, so that calls that come a byte at a time keep
-// nobody away.
+// serveAgents answers a call of an agent. It counts the call after it has read it, so that calls
+// that come a byte at a time keep nobody away.
 func (h *handler) serveAgents(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
 	call, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
