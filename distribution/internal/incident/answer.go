@@ -46,10 +46,11 @@ type Problem struct {
 	Record     string      `json:"record"`  // log.record.uid of the message
 	Records    []string    `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
 
-	facts  []*Fact
-	spells []*spell
-	before []*spell // of the same problem earlier
-	pods   []string // UIDs
+	id        string
+	facts     []*Fact
+	intervals []*interval
+	before    []*interval // of the same problem earlier
+	pods      []string    // UIDs
 }
 
 // Change is something that happened, as its records say.
@@ -60,23 +61,34 @@ type Change struct {
 	Until   time.Time `json:"until,omitzero"`   // the end of a state, such as NotReady; zero: it goes on, or is none
 	Key     Key       `json:"workload"`         // or the node or other object that changed
 	Object  string    `json:"object,omitempty"` // the revision, node, autoscaler or pod
-	From    int       `json:"from,omitempty"`   // replicas of a scaling
-	To      int       `json:"to,omitempty"`
+	*Size             // of a scaling; nil: it is none
 	Records []string  `json:"records"` // log.record.uid
 
+	id       string // of the key
+	uid      string // of the workload; empty: not known
 	revision string // of a rollout or a scaling
 	pod      string // UID
 	node     string
 	done     time.Time // when all pods of a rollout had started; zero: they have not
-	isFirst  bool      // no revision is known that the rollout replaced
-	row      *row      // of the table; nil: a rollout, a scaling, or a pod that was created
+	what     *change   // for links; nil: it is no cause
+	isState  bool
+	from     string // the namespace of its record
+	names    []name // what the record of a tool that deploys names
+}
+
+// Size is the number of replicas before and after a scaling.
+type Size struct {
+	From int `json:"from"`
+	To   int `json:"to"`
 }
 
 // Cause is a change before a problem.
 type Cause struct {
 	Change
 	Before Before `json:"seconds_before"` // from the change to the onset
-	Where  string `json:"where"`          // what connects them: workload, node, namespace, message
+	Where  string `json:"where"`          // what connects them: workload, node, namespace, elsewhere, message
+
+	weight int // how likely it is
 }
 
 // Before is a duration that is in seconds in JSON.

@@ -112,7 +112,7 @@ func clock(at, start time.Time) string {
 // headlines has a line for each problem.
 func headlines(m *incident.Model, now, start time.Time) string {
 	var b strings.Builder
-	for _, p := range m.Problems(incident.Query{}, now) {
+	for _, p := range m.At(now, incident.Query{}).Problems() {
 		state := "goes on"
 		if !p.Over.IsZero() {
 			state = "over: " + p.Because

@@ -9,7 +9,7 @@
 //
 // The history of a workload is its episodes: a revision begins, or is scaled up from zero again. A run
 // is an episode with its pods: their phases, what failed, what former revisions have left. A scale-down
-// of a former revision proves that new pods are available. Spans, Rollouts and PodStates are functions of
+// of a former revision proves that new pods are available. Spans and States are functions of
 // a Model: the same records give the same spans with the same ids, in every process.
 //
 // The package has no clock, no network and no storage.

@@ -103,11 +103,14 @@ func (w *Workload) wasActive(revision string, other int64) bool {
 	return r != nil && r.First != 0 && r.First < other
 }
 
-// history is all rollouts of a workload, in the order of time.
-type history []episode
+// history is all rollouts of a workload, in the order of time, and the ends of pods by revision if they were needed.
+type history struct {
+	episodes []episode
+	ends     map[string][]int64
+}
 
 func (w *Workload) history() history {
-	all := history(w.again())
+	all := w.again()
 	for name, r := range w.Revisions {
 		if r.First != 0 {
 			all = append(all, episode{revision: name, start: r.First})
@@ -119,13 +122,26 @@ func (w *Workload) history() history {
 		}
 	}
 	slices.SortFunc(all, compareEpisodes)
-	return all
+	return history{all, map[string][]int64{}}
+}
+
+// endsOf returns when the pods of a revision ended, in the order of time; 0: one of them goes on.
+func (w *Workload) endsOf(h history, revision string) []int64 {
+	ends, ok := h.ends[revision]
+	if !ok {
+		for _, pod := range w.Revisions[revision].Pods {
+			ends = append(ends, w.endOf(w.Revisions[revision], pod))
+		}
+		slices.Sort(ends)
+		h.ends[revision] = ends
+	}
+	return ends
 }
 
 // at returns the rollout of a revision to which something belongs that began at this time.
 func (h history) at(revision string, began int64) episode {
 	found := episode{revision: revision}
-	for _, e := range h {
+	for _, e := range h.episodes {
 		if e.revision == revision && (e.activation == "" || e.start <= began+skew) {
 			found = e
 		}
@@ -139,7 +155,7 @@ func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok 
 	if IsJob(own.revision) {
 		return by, false
 	}
-	for _, e := range h {
+	for _, e := range h.episodes {
 		isOwn := e.revision == own.revision && e.activation == own.activation
 		wasUndone := e.undone != 0 && e.undone < stop-int64(StopWindow)
 		if isOwn || wasUndone || !w.siblings(e.revision, own.revision) || e.start <= own.start || e.start > stop+int64(StopWindow) {
@@ -155,7 +171,7 @@ func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok 
 
 // end returns the time at which the next rollout of the same revision begins.
 func (h history) end(own episode) int64 {
-	for _, e := range h {
+	for _, e := range h.episodes {
 		if e.revision == own.revision && compareEpisodes(e, own) > 0 && e.activation != own.activation {
 			return e.start
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -165,11 +166,28 @@ func TestRollbackIsNews(t *testing.T) {
 	for _, w := range m.Workloads {
 		w.Revisions[first].Closed = true
 	}
-	again, _ := rollout.Read(read(t, "a rollback is another trace")[len(update)])
+	again, _ := rollout.Read(record.Read(read(t, "a rollback is another trace")[len(update)]), &rollout.Model{})
 	for _, key := range m.Join(again) {
 		assert.Equal(t, first, key.Revision)
 	}
 	for _, w := range m.Workloads {
 		assert.False(t, w.Revisions[first].Closed)
+	}
+}
+
+// TestHarmlessReasons: a warning that a user calls harmless fails no rollout.
+func TestHarmlessReasons(t *testing.T) {
+	t.Parallel()
+	s := storyOf("0s Deployment/shop ScalingReplicaSet: Scaled up replica set shop-aaa from 0 to 1\n0s Pod/shop-aaa-1 starts\n9s Pod/shop-aaa-1 !AuditOnly: no limits")
+	for want, reasons := range map[string][]string{rollout.Failed: nil, rollout.Complete: {"AuditOnly"}} {
+		m := &rollout.Model{}
+		for _, logs := range s {
+			read, _ := rollout.Read(record.Read(logs, reasons...), m)
+			m.Join(read)
+		}
+		for _, w := range m.Workloads {
+			rollouts, _ := w.States(late)
+			assert.Equal(t, want, rollouts[0].Outcome)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -82,7 +83,7 @@ func TestMissingAttributes(t *testing.T) {
 	} {
 		without := s.changed(func(resource, _ pcommon.Map) { resource.Remove(removed) })
 		assert.Empty(t, spansOf(modelOf(without), late), removed)
-		read, _ := rollout.Read(without[0])
+		read, _ := rollout.Read(record.Read(without[0]), &rollout.Model{})
 		assert.Contains(t, read.Lacks, removed)
 	}
 }

@@ -5,8 +5,9 @@ package rollout
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Options has what spans depend on, other than records.
@@ -45,12 +46,12 @@ type view struct {
 func viewOf(uid string, pod *Pod, r *Revision, workload Names) *view {
 	v := &view{uid: uid, pod: pod, began: r.began(pod), limit: always}
 	all := inOrder(pod.Events)
-	v.events = all.without(KindStopping)
+	v.events = all.without(record.KindStopping)
 	created := bothTimes(r.Names.Created[pod.Name], workload.Created[pod.Name])
 	v.created = latestUntil(created, v.began+int64(time.Second))
 	v.began = earliest(v.began, v.created)
 	if isStopping(pod) {
-		killed := all.with(KindStopping).since(all.with(reasonStarted).last())
+		killed := all.with(record.KindStopping).since(all.with(reasonStarted).last())
 		deleted := deletion(killed.first(), r.Names.Deleted[pod.Name], workload.Deleted[pod.Name])
 		v.stopped = cmp.Or(deleted, killed.first())
 		v.stop = stopOf(all, killed, deleted)
@@ -91,7 +92,7 @@ func (v *view) judge(x *run, o Options) {
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
-		return !harmless[e.Reason] && e.First <= v.limit && !v.recovered(e, x, o)
+		return !e.Harmless && e.First <= v.limit && !v.recovered(e, x, o)
 	})
 	v.active = v.endOf(func(p *phase) bool { return !p.late })
 }
@@ -168,7 +169,7 @@ func isStopping(pod *Pod) bool {
 	killed, started := int64(0), int64(0)
 	for _, e := range pod.Events {
 		switch e.kind() {
-		case KindStopping:
+		case record.KindStopping:
 			killed = max(killed, e.Last)
 		case reasonStarted:
 			started = max(started, e.Last)
@@ -177,17 +178,10 @@ func isStopping(pod *Pod) bool {
 	return killed != 0 && killed >= started
 }
 
-// harmless are warnings of objects that run in spite of them. Kubelets and controllers repeat them, so no later Event
-// shows that they are over. Without a pull secret, the pull shows whether it fails.
-var harmless = map[string]bool{
-	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
-	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true,
-}
-
 // recovered reports whether something shows that a warning is over.
 func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if warning.Reason != reasonUnhealthy {
-		later := v.events.with(reasonPulling, reasonPulled, KindPresent, reasonCreated, reasonStarted)
+		later := v.events.with(reasonPulling, reasonPulled, record.KindPresent, reasonCreated, reasonStarted)
 		return len(later) > 0 && later.last() >= warning.Last
 	}
 	if started := v.startedAt(); started != 0 && x.proof >= max(started, warning.Last) {
@@ -195,10 +189,15 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	}
 	// A kubelet that has written many Events about the pod writes one in five minutes, however often the probe fails.
 	pause, many := int64(min(StopWindow, o.Idle)), v.events.without(ReasonScheduled, reasonUnplaced).count() >= ManyEvents
-	if many {
+	wait := pause
+	switch {
+	case many:
 		pause = int64(o.Idle + o.Idle/2)
+		wait = pause
+	case x.until != always: // Another rollout ends the time in which it can fail again.
+		wait = pause / 2
 	}
-	if o.Now.UnixNano()-warning.Last <= pause {
+	if o.Now.UnixNano()-warning.Last <= wait {
 		return false
 	}
 	// A failure long after the start is not the one of the start, and the probe of a healthy pod can fail while it ends.
@@ -255,9 +254,6 @@ func (p *phase) hasWarning(e *occurrence) bool {
 	return e.Warning && e.First >= p.start && e.kind() != reasonUnplaced
 }
 
-// IsHarmless reports whether objects run in spite of a warning with this reason.
-func IsHarmless(reason string) bool { return harmless[reason] }
-
 // hasStarted reports whether all containers that are known have started, one of them at least.
 func (v *view) hasStarted() bool { return v.missing() == "" }
 
@@ -303,18 +299,11 @@ func (p *phase) failure() string {
 	if !p.failed {
 		return ""
 	}
-	causes := p.warnings.which(func(e *occurrence) bool { return HasCause(e.Message) })
+	causes := p.warnings.which(func(e *occurrence) bool { return record.HasCause(e.Message) })
 	if len(causes) == 0 {
 		causes = p.warnings
 	}
 	return slices.MaxFunc(causes, func(a, b *occurrence) int {
 		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.uid, b.uid))
 	}).Message
-}
-
-// HasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
-func HasCause(message string) bool {
-	reason, isError := strings.CutPrefix(message, "Error: ")
-	isWord := isError && !strings.Contains(reason, " ")
-	return !strings.HasPrefix(message, "Back-off") && !isWord
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -40,7 +41,7 @@ func TestRandomHistories(t *testing.T) {
 	expected := bytesOf(t, modelOf(whole))
 	journal := make([][]byte, len(whole))
 	for i, logs := range whole {
-		read, _ := rollout.Read(logs)
+		read, _ := rollout.Read(record.Read(logs), &rollout.Model{})
 		journal[i] = saved(t, read)
 	}
 	for seed := range uint64(200) {

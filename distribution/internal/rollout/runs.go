@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // run is one rollout of a revision, with what belongs to it.
@@ -42,7 +44,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 		views = append(views, viewOf(uid, pod, w.Revisions[revision], w.Names))
 	}
 	slices.SortFunc(views, func(a, b *view) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.uid, b.uid)) })
-	for _, e := range h {
+	for _, e := range h.episodes {
 		if e.revision != revision {
 			continue
 		}
@@ -56,7 +58,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	r := w.Revisions[e.revision]
 	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano(), idle: int64(o.Idle)}
-	w.noteFormer(x)
+	w.noteFormer(h, x)
 	for _, v := range views {
 		if v.start != 0 && h.at(e.revision, v.began) == e {
 			v.judge(x, o)
@@ -103,7 +105,7 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 	if e.undone != 0 {
 		until = e.undone
 	}
-	for _, other := range h {
+	for _, other := range h.episodes {
 		if other.start > e.start && !IsJob(e.revision) && w.siblings(other.revision, e.revision) {
 			return min(until, other.start)
 		}
@@ -112,15 +114,15 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 }
 
 // noteFormer notes how many pods of former revisions are left, and when the last of them was taken away.
-func (w *Workload) noteFormer(x *run) {
+func (w *Workload) noteFormer(h history, x *run) {
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
 		if !w.isFormer(name, x) {
 			continue
 		}
 		left, ended := 0, 0
-		for _, pod := range r.Pods {
-			if at := w.endOf(r, pod); at == 0 || at >= x.until {
+		for _, at := range w.endsOf(h, name) {
+			if at == 0 || at >= x.until {
 				left++
 			} else if at >= x.start-skew {
 				ended++
@@ -148,7 +150,7 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 	if !isStopping(pod) {
 		return at
 	}
-	return earliest(at, inOrder(pod.Events).with(KindStopping).first())
+	return earliest(at, inOrder(pod.Events).with(record.KindStopping).first())
 }
 
 // replicasAt returns how many pods a revision had at a time, by its scalings.
@@ -354,16 +356,13 @@ func (x *run) outcome() string {
 	return Incomplete
 }
 
-// jobFailures are the reasons for which a Job fails.
-var jobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}
-
 func (x *run) jobEnded() bool {
-	return IsJob(x.revision) && len(x.events.with(slices.Concat(jobFailures, []string{reasonCompleted})...)) > 0
+	return IsJob(x.revision) && len(x.events.with(slices.Concat(record.JobFailures, []string{reasonCompleted})...)) > 0
 }
 
 // failure returns why the rollout fails if it is not complete; empty: nothing fails.
 func (x *run) failure() string {
-	if failed := x.events.with(jobFailures...); len(failed) > 0 {
+	if failed := x.events.with(record.JobFailures...); len(failed) > 0 {
 		return failed[len(failed)-1].Message
 	}
 	for _, v := range slices.Backward(x.initial) {

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Step is a scaling of a revision, at a time in nanoseconds since 1970.
@@ -42,7 +44,7 @@ func compareSteps(a, b Step) int {
 
 // stepsOf returns the steps that an Event shows: at its last time, and at its first time if it has occurred before.
 // Those between are not known.
-func stepsOf(e Event, s Scaling) map[Step]bool {
+func stepsOf(e Event, s record.Scaling) map[Step]bool {
 	return map[Step]bool{
 		{e.First, s.Up, s.From, s.To}: true,
 		{e.Last, s.Up, s.From, s.To}:  true,

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// At is what a Query chooses of a Model, as of a time. It is valid until the Model changes.
+type At struct {
+	*cut
+	query Query
+	from  time.Time
+}
+
+// At returns what the Query chooses, as it was known at the end of its time. Questions about the same time share what
+// they need to compute.
+func (m *Model) At(now time.Time, q Query) *At {
+	from, until := q.Window(now)
+	if m.newest == nil || !m.newest.now.Equal(until) {
+		m.newest = m.cutAt(until)
+	}
+	return &At{m.newest, q, from}
+}
+
+// cut is a Model without what happened after a time.
+type cut struct {
+	model     *Model
+	now       time.Time
+	workloads map[Key]*workloadAt
+	in        map[space][]*Change // the oldest first
+	naming    map[name][]*Change  // whose records name an object, the oldest first
+	rescaled  map[space][]*Fact   // what autoscalers set
+	podNamed  map[string]*Fact    // a fact about each pod, by its UID
+	onsets    map[string][]onset  // of all problems by cluster, but those of nodes, the oldest first
+}
+
+// workloadAt is what is known of a workload at the time of a cut.
+type workloadAt struct {
+	*cut
+	key      Key
+	id       string
+	facts    []*Fact // the oldest first
+	rollouts []*rollout.Workload
+	pods     map[string]*rollout.PodState
+	rolled   []rollout.Rollout
+	replicas map[string]int
+	signs    map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
+	starts   timesOfFacts       // of containers
+	kills    timesOfFacts       // of containers, or of whole pods
+	ends     map[endsOf][]time.Time
+	scaled   []scaled             // the oldest first
+	deleted  map[string]bool      // the names of pods that their controller deleted
+	events   map[string][]*Fact   // about a pod
+	many     map[string]time.Time // see manyFrom
+	uids     map[string]time.Time // when the objects with its name appeared
+	problems []*Problem
+	changes  []*Change
+	nodes    []string // of its pods
+}
+
+// maxScalings bounds the scalings of a workload, the newest ones.
+const maxScalings = 500
+
+// containerOf is a container of a pod, or the whole pod.
+type containerOf struct{ pod, container string }
+
+// timesOfFacts has facts by container, and their times if somebody has asked for them.
+type timesOfFacts struct {
+	facts  map[containerOf][]*Fact
+	sorted map[containerOf][]time.Time
+}
+
+func (t *timesOfFacts) add(c containerOf, f *Fact) {
+	if t.facts == nil {
+		t.facts, t.sorted = map[containerOf][]*Fact{}, map[containerOf][]time.Time{}
+	}
+	t.facts[c] = append(t.facts[c], f)
+}
+
+// times returns when the facts of a container occurred, in the order of time.
+func (t *timesOfFacts) times(c containerOf) []time.Time {
+	times, ok := t.sorted[c]
+	if !ok && len(t.facts[c]) > 0 {
+		for _, f := range t.facts[c] {
+			for _, m := range f.Moments {
+				times = append(times, m.At)
+			}
+		}
+		slices.SortFunc(times, time.Time.Compare)
+		t.sorted[c] = times
+	}
+	return times
+}
+
+func (m *Model) cutAt(now time.Time) *cut {
+	v := &cut{
+		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
+		podNamed: map[string]*Fact{}, naming: map[name][]*Change{}, onsets: map[string][]onset{},
+	}
+	for key, w := range m.workloads {
+		if known := v.workloadAt(w); len(known.facts) > 0 {
+			v.workloads[key] = known
+		}
+	}
+	for _, w := range v.workloads {
+		w.changes = v.changesOf(w)
+		v.addChanges(w)
+		w.problems = w.findProblems()
+		for _, p := range w.problems {
+			if p.Class != classNode {
+				v.onsets[w.key.Cluster] = append(v.onsets[w.key.Cluster], onset{p.Onset, p.Key})
+			}
+		}
+	}
+	for in := range v.in {
+		slices.SortFunc(v.in[in], compareChanges)
+	}
+	for n := range v.naming {
+		slices.SortFunc(v.naming[n], compareChanges)
+	}
+	for _, onsets := range v.onsets {
+		slices.SortFunc(onsets, func(a, b onset) int { return a.at.Compare(b.at) })
+	}
+	return v
+}
+
+// addChanges adds the changes of a workload to those that can matter to others.
+func (v *cut) addChanges(w *workloadAt) {
+	if w.key.Namespace != "" {
+		in := space{w.key.Cluster, w.key.Namespace}
+		v.in[in] = append(v.in[in], w.changes...)
+	}
+	for _, c := range w.changes {
+		for _, n := range c.names {
+			v.naming[n] = append(v.naming[n], c)
+		}
+	}
+}
+
+func (v *cut) workloadAt(w *workload) *workloadAt {
+	m, now := v.model, v.now
+	k := &workloadAt{
+		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
+		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
+		r := m.rollouts.Workloads[key]
+		if r == nil {
+			continue
+		}
+		if m.latest.After(now) {
+			r = r.Until(now.UnixNano())
+		}
+		rolled, states := r.States(options(now))
+		for _, pod := range states {
+			if k.pods[pod.UID] = &pod; pod.Node != "" && !slices.Contains(k.nodes, pod.Node) {
+				k.nodes = append(k.nodes, pod.Node)
+			}
+		}
+		k.rollouts, k.rolled = append(k.rollouts, r), append(k.rolled, rolled...)
+		maps.Copy(k.replicas, r.Replicas())
+	}
+	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
+	for _, f := range w.facts {
+		if f = f.until(now); f != nil {
+			k.facts = append(k.facts, f)
+		}
+	}
+	// In a fixed order: what ends a problem is the first Event that shows it.
+	slices.SortFunc(k.facts, func(a, b *Fact) int { return -newestFirst(a, b) })
+	for _, f := range k.facts {
+		k.index(f)
+	}
+	slices.SortFunc(k.scaled, func(a, b scaled) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
+	})
+	k.scaled = k.scaled[max(0, len(k.scaled)-maxScalings):]
+	return k
+}
+
+// until returns the fact as it was known at a time; nil: it was not known.
+func (f *Fact) until(t time.Time) *Fact {
+	if !f.Last.After(t) {
+		return f
+	}
+	if f.First.After(t) {
+		return nil
+	}
+	known := *f
+	known.Moments = nil
+	for _, m := range f.Moments {
+		if m.At.After(t) {
+			known.Count -= m.N
+		} else {
+			known.Moments = append(known.Moments, m)
+		}
+	}
+	if len(known.Moments) == 0 {
+		known.Moments = []Moment{{f.First, 1}}
+	}
+	known.Last, known.Count = known.Moments[len(known.Moments)-1].At, max(1, known.Count)
+	return &known
+}
+
+// index notes what answers ask for often.
+func (w *workloadAt) index(f *Fact) {
+	if at, ok := w.uids[f.Workload.UID]; f.Workload.UID != "" && (!ok || f.First.Before(at)) {
+		w.uids[f.Workload.UID] = f.First
+	}
+	if !f.IsWarning() || f.change != nil {
+		w.signs[f.subject()] = append(w.signs[f.subject()], f)
+	}
+	if f.Pod != "" {
+		w.indexPod(f)
+		return
+	}
+	switch f.Reason {
+	case rollout.ReasonScaled:
+		if s, ok := record.ScalingOf(f.Message); ok {
+			for _, m := range f.Moments { // An Event that repeats is a scaling each time.
+				w.scaled = append(w.scaled, scaled{s, f, m.At})
+			}
+		}
+	case "SuccessfulRescale":
+		in := space{w.key.Cluster, w.key.Namespace}
+		w.cut.rescaled[in] = append(w.cut.rescaled[in], f)
+	case "SuccessfulDelete":
+		if _, name := record.NamedIn(f.Message); name != "" {
+			w.deleted[name] = true
+		}
+	}
+}
+
+func (w *workloadAt) indexPod(f *Fact) {
+	w.events[f.Pod] = append(w.events[f.Pod], f)
+	w.cut.podNamed[f.Pod] = f
+	switch f.Reason {
+	case reasonStarted:
+		w.starts.add(containerOf{f.Pod, f.Container}, f)
+	case "Killing":
+		w.kills.add(containerOf{f.Pod, f.Container}, f)
+	case "SandboxChanged":
+		w.kills.add(containerOf{pod: f.Pod}, f)
+	}
+}
