@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
@@ -150,13 +152,19 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
 		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
+	for _, f := range w.facts {
+		if f = f.until(now); f != nil {
+			k.facts = append(k.facts, f)
+		}
+	}
+	all := m.rollouts.Workloads
+	if m.latest.After(now) {
+		all = rolloutsIn(k.facts).Workloads
+	}
 	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
-		r := m.rollouts.Workloads[key]
+		r := all[key]
 		if r == nil {
 			continue
-		}
-		if m.latest.After(now) {
-			r = r.Until(now.UnixNano())
 		}
 		rolled, states := r.States(options(now))
 		for _, pod := range states {
@@ -168,11 +176,6 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 		maps.Copy(k.replicas, r.Replicas())
 	}
 	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
-	for _, f := range w.facts {
-		if f = f.until(now); f != nil {
-			k.facts = append(k.facts, f)
-		}
-	}
 	// In a fixed order: what ends a problem is the first Event that shows it.
 	slices.SortFunc(k.facts, func(a, b *Fact) int { return -newestFirst(a, b) })
 	for _, f := range k.facts {
@@ -183,6 +186,20 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	})
 	k.scaled = k.scaled[max(0, len(k.scaled)-maxScalings):]
 	return k
+}
+
+// rolloutsIn returns the rollouts that facts show, as far as records of the last hour know them.
+func rolloutsIn(facts []*Fact) *rollout.Model {
+	var records []*record.Record
+	for _, f := range facts {
+		for _, m := range f.Moments {
+			r := f.Record
+			r.At, r.Attributes = m.At, pcommon.NewMap()
+			records = append(records, &r)
+		}
+	}
+	read, _ := rollout.Read(records, &rollout.Model{})
+	return read
 }
 
 // until returns the fact as it was known at a time; nil: it was not known.

@@ -200,7 +200,7 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 // firstOf returns the first record of a revision from a time on.
 func (w *workloadAt) firstOf(revision string, at time.Time) (first *Fact) {
 	for _, f := range w.facts {
-		if f.Revision == revision && !f.Last.Before(at.Add(-2*time.Second)) && (first == nil || compareFirst(f, first) < 0) {
+		if f.Revision == revision && !f.Last.Before(at.Add(-resolution)) && (first == nil || compareFirst(f, first) < 0) {
 			first = f
 		}
 	}
@@ -308,10 +308,6 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 	return all
 }
 
-// nextStep is how much later the next rollout can begin than the last pod of the one before is scaled down: without a
-// surge, the controller scales down first.
-const nextStep = 10 * time.Second
-
 // isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one began instead.
 func (w *workloadAt) isTakenBack(s scaled) bool {
 	at := s.at.UnixNano()
@@ -320,7 +316,7 @@ func (w *workloadAt) isTakenBack(s scaled) bool {
 	}
 	i := slices.IndexFunc(w.rolled, isUndone)
 	return i >= 0 && !slices.ContainsFunc(w.rolled[i+1:], func(r rollout.Rollout) bool {
-		return r.Controller == w.rolled[i].Controller && r.Start > w.rolled[i].Start && r.Start <= at+int64(nextStep)
+		return r.Controller == w.rolled[i].Controller && r.Start > w.rolled[i].Start && r.Start <= at+int64(delay)
 	})
 }
 
@@ -335,9 +331,6 @@ func (w *workloadAt) isStep(s scaled) bool {
 	})
 }
 
-// autoscalerDelay is the time within which the scaling follows the record of the autoscaler.
-const autoscalerDelay = 10 * time.Second
-
 var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)
 
 // addAutoscaler adds the HorizontalPodAutoscaler that set the size, if it is the only one that did, or has the name of
@@ -347,7 +340,7 @@ func (v *cut) addAutoscaler(c *Change) {
 	why, several := "", false
 	for _, f := range v.rescaled[space{c.Key.Cluster, c.Key.Namespace}] {
 		match := newSize.FindStringSubmatch(f.Message)
-		if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-autoscalerDelay), c.At.Add(time.Second)) {
+		if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-delay), c.At.Add(time.Second)) {
 			continue
 		}
 		several = several || found != nil && found.Object() != f.Object()

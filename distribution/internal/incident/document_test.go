@@ -131,7 +131,7 @@ func eventsText(e events) string {
 		}
 		all = append(all, text)
 	}
-	of := map[place]string{pods: " of pods", nodes: " of nodes"}[e.of]
+	of := map[place]string{placePods: " of pods", placeNodes: " of nodes"}[e.of]
 	if len(all) == 0 {
 		return "any other warning" + of
 	}

@@ -82,9 +82,9 @@ func (l *link) connects(c *Change, e *explanation) bool {
 func (l *link) causeOf(c *Change, p *Problem) Cause {
 	cause := Cause{Change: *c, Before: Before(max(0, p.Onset.Sub(c.At))), Where: l.where.name, weight: l.weight}
 	switch l.where {
-	case ofNamespace, ofName:
+	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
-	case ofNameElsewhere:
+	case whereNameElsewhere:
 		cause.Text = "reported from " + c.from + ": " + c.Text
 	}
 	return cause
@@ -100,23 +100,23 @@ func first(all []string) string {
 // candidates returns the changes of a place that a link can connect with the problem.
 func (e *explanation) candidates(of *where) (all []*Change) {
 	switch of {
-	case ofWorkload, ofSameNode:
+	case whereWorkload, whereSameNode:
 		return e.newest(e.w.changes)
-	case ofNode:
+	case whereNode:
 		for _, node := range e.p.Nodes {
 			all = append(all, e.changesOfNode(node)...)
 		}
-	case ofLeftNode:
+	case whereLeftNode:
 		for _, node := range e.w.nodes {
 			all = append(all, e.changesOfNode(node)...)
 		}
-	case ofNamespace:
+	case whereNamespace:
 		for _, c := range e.newest(e.in[space{e.p.Key.Cluster, e.p.Key.Namespace}]) {
 			if c.Key != e.p.Key {
 				all = append(all, c)
 			}
 		}
-	case ofName, ofNameElsewhere:
+	case whereName, whereNameElsewhere:
 		k := e.p.Key
 		for _, kind := range []string{k.Top.Kind, ""} {
 			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}])...)

@@ -97,9 +97,9 @@ func (w *workloadAt) intervals() (all []*interval) {
 func (f *Fact) thread(s *symptom) thread {
 	t := thread{symptom: s, uid: f.Workload.UID, subject: f.subject()}
 	switch s.by {
-	case byContainer:
+	case attributeContainer:
 		t.container = f.Container
-	case byReason:
+	case attributeReason:
 		t.reason = f.Reason
 	}
 	return t
@@ -329,13 +329,13 @@ type endsOf struct {
 func (w *workloadAt) timesOf(e *end, s *interval) []time.Time {
 	of := endsOf{end: e}
 	switch e.on {
-	case container:
+	case placeContainer:
 		of.subject, of.container = s.subject, s.container
-	case object, notPod:
+	case placeObject, placeNotPod:
 		of.subject = s.subject
-	case revision, itsJob: // A Job has the name of its revision.
+	case placeRevision, placeJob: // A Job has the name of its revision.
 		of.subject = s.fact.Revision
-	case itsNode:
+	case placeNode:
 		of.subject, of.container = s.subject, s.reason
 	}
 	times, ok := w.ends[of]
@@ -358,19 +358,19 @@ func (w *workloadAt) findEnds(of endsOf, s *interval) (times []time.Time) {
 		}
 	}
 	switch of.on {
-	case revision:
+	case placeRevision:
 		for _, r := range w.rolled {
 			if r.Revision == of.subject && r.Available != 0 {
 				times = append(times, timeAt(r.Available))
 			}
 		}
-	case itsNode:
+	case placeNode:
 		add(w.signs[s.fact.Pod], func(f *Fact) bool { return f.change != nil && f.change.shows == podEvicted })
 		if node := w.cut.node(w.key.Cluster, w.nodeOf(s)); node != nil {
 			isEnd := func(f *Fact) bool { return f.Reason == endOfState(s.reason) || slices.Contains(removals, f.Reason) }
 			add(node.signs[node.key.Top.String()], isEnd)
 		}
-	case workloads:
+	case placeWorkload:
 		for _, facts := range w.signs {
 			add(facts, of.match)
 		}
@@ -382,9 +382,9 @@ func (w *workloadAt) findEnds(of endsOf, s *interval) (times []time.Time) {
 
 func (e *end) match(f *Fact) bool {
 	switch {
-	case f.IsWarning(), e.on == notPod && f.Pod != "":
+	case f.IsWarning(), e.on == placeNotPod && f.Pod != "":
 		return false
-	case e.on == workloads && f.Count > 1: // It is about something that has happened before.
+	case e.on == placeWorkload && f.Count > 1: // It is about something that has happened before.
 		return false
 	case e.says != nil:
 		text := f.Reason + " " + f.Message

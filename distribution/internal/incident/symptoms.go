@@ -69,25 +69,25 @@ type end struct {
 type place string
 
 const (
-	anything  place = "anything"
-	pods      place = "pods"
-	nodes     place = "nodes"
-	container place = "the container"
-	object    place = "the object"
-	notPod    place = "the object, if it is no pod"
-	workloads place = "the workload"
-	itsNode   place = "the node"
-	revision  place = "the revision"
-	itsJob    place = "the Job of the pod"
+	placeAnything  place = "anything"
+	placePods      place = "pods"
+	placeNodes     place = "nodes"
+	placeContainer place = "the container"
+	placeObject    place = "the object"
+	placeNotPod    place = "the object, if it is no pod"
+	placeWorkload  place = "the workload"
+	placeNode      place = "the node"
+	placeRevision  place = "the revision"
+	placeJob       place = "the Job of the pod"
 )
 
 // attribute is what problems differ by.
 type attribute string
 
 const (
-	byObject    attribute = "object"
-	byContainer attribute = "container"
-	byReason    attribute = "reason"
+	attributeObject    attribute = "object"
+	attributeContainer attribute = "container"
+	attributeReason    attribute = "reason"
 )
 
 const (
@@ -111,99 +111,99 @@ const (
 const usualFailures = 3
 
 // jobDone ends what pods of a Job have.
-var jobDone = end{on: itsJob, reasons: []string{"Completed"}, text: "its Job has completed"}
+var jobDone = end{on: placeJob, reasons: []string{"Completed"}, text: "its Job has completed"}
 
 // symptoms are the classes. The first one that shows what an Event says is its class.
 var symptoms = []symptom{
 	{
 		class: classNode, text: "A node is not ready, or lacks memory, disk or process ids.",
 		shows: []events{
-			{of: nodes, kinds: []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"}, isNormal: true},
-			{of: pods, kinds: []string{"NodeNotReady"}},
+			{of: placeNodes, kinds: []string{"NodeNotReady", "NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"}, isNormal: true},
+			{of: placePods, kinds: []string{"NodeNotReady"}},
 		},
-		by: byReason, quiet: Horizon,
-		ends: []end{{on: itsNode, text: "the node recovered, or it is gone"}},
+		by: attributeReason, quiet: Horizon,
+		ends: []end{{on: placeNode, text: "the node recovered, or it is gone"}},
 	},
 	{
 		class: classNode, text: "Any other warning of a node.",
-		shows: []events{{of: nodes}},
-		by:    byReason, quiet: usualQuiet,
+		shows: []events{{of: placeNodes}},
+		by:    attributeReason, quiet: usualQuiet,
 	},
 	{
 		class: classImage, text: "The image of a container cannot be pulled.",
-		shows: []events{{of: pods, kinds: []string{record.KindPullFailed}}},
-		by:    byContainer, quiet: usualQuiet,
-		ends:  []end{{on: container, reasons: []string{"Pulled", "Created", reasonStarted}, text: "the image was pulled"}, jobDone},
+		shows: []events{{of: placePods, kinds: []string{record.KindPullFailed}}},
+		by:    attributeContainer, quiet: usualQuiet,
+		ends:  []end{{on: placeContainer, reasons: []string{"Pulled", "Created", reasonStarted}, text: "the image was pulled"}, jobDone},
 		hides: []string{classStart, classCrash, classProbe},
 	},
 	{
 		class: classStart, text: "A container cannot be created or started.",
-		shows: []events{{of: pods, kinds: []string{"Failed", "FailedCreatePodSandBox", "FailedPostStartHook", "FailedPodSandBoxStatus", "NetworkNotReady"}}},
-		by:    byContainer, quiet: usualQuiet,
-		ends:  []end{{on: container, reasons: []string{reasonStarted}, text: "the container started"}, jobDone},
+		shows: []events{{of: placePods, kinds: []string{"Failed", "FailedCreatePodSandBox", "FailedPostStartHook", "FailedPodSandBoxStatus", "NetworkNotReady"}}},
+		by:    attributeContainer, quiet: usualQuiet,
+		ends:  []end{{on: placeContainer, reasons: []string{reasonStarted}, text: "the container started"}, jobDone},
 		hides: []string{classCrash, classProbe},
 	},
 	{
 		class: classMount, text: "A volume cannot be attached or mounted.",
-		shows: []events{{of: pods, kinds: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}}},
-		by:    byObject, quiet: usualQuiet,
-		ends: []end{{on: object, reasons: []string{"Pulling", "Pulled", "Created", reasonStarted}, text: "the pod went on to start"}, jobDone},
+		shows: []events{{of: placePods, kinds: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}}},
+		by:    attributeObject, quiet: usualQuiet,
+		ends: []end{{on: placeObject, reasons: []string{"Pulling", "Pulled", "Created", reasonStarted}, text: "the pod went on to start"}, jobDone},
 	},
 	{
 		class: classCrash, text: "A container ends by itself, again and again.",
-		shows: []events{{of: pods, kinds: []string{record.KindCrashed}}},
-		by:    byContainer, quiet: crashQuiet, restarts: true,
-		ends:  []end{{on: container, reasons: []string{reasonStarted}, holds: crashQuiet, text: "the container has run since"}, jobDone},
+		shows: []events{{of: placePods, kinds: []string{record.KindCrashed}}},
+		by:    attributeContainer, quiet: crashQuiet, restarts: true,
+		ends:  []end{{on: placeContainer, reasons: []string{reasonStarted}, holds: crashQuiet, text: "the container has run since"}, jobDone},
 		hides: []string{classProbe},
 	},
 	{
 		class: classProbe, text: "A probe fails, or kills a container.",
 		shows: []events{
-			{of: pods, kinds: []string{"Unhealthy"}},
-			{of: anything, kinds: []string{record.KindRestarted}, says: says("probe"), isNormal: true},
+			{of: placePods, kinds: []string{"Unhealthy"}},
+			{of: placeAnything, kinds: []string{record.KindRestarted}, says: says("probe"), isNormal: true},
 		},
-		by: byContainer, quiet: usualQuiet, grace: startTime, least: usualFailures,
-		ends: []end{{on: revision, text: "its pods became available"}, jobDone},
+		by: attributeContainer, quiet: usualQuiet, grace: startTime, least: usualFailures,
+		ends: []end{{on: placeRevision, text: "its pods became available"}, jobDone},
 	},
 	{
 		class: classSchedule, text: "No node has room for a pod.",
-		shows: []events{{of: anything, kinds: []string{"FailedScheduling"}}},
-		by:    byObject, quiet: schedulerQuiet,
-		ends: []end{{on: object, reasons: []string{"Scheduled"}, text: "the pod was scheduled"}, jobDone},
+		shows: []events{{of: placeAnything, kinds: []string{"FailedScheduling"}}},
+		by:    attributeObject, quiet: schedulerQuiet,
+		ends: []end{{on: placeObject, reasons: []string{"Scheduled"}, text: "the pod was scheduled"}, jobDone},
 	},
 	{
 		class: classCreate, text: "The owner cannot create a pod.",
-		shows: []events{{of: anything, kinds: []string{"FailedCreate"}}},
-		by:    byObject, quiet: controllerQuiet,
+		shows: []events{{of: placeAnything, kinds: []string{"FailedCreate"}}},
+		by:    attributeObject, quiet: controllerQuiet,
 		// Some pods of a batch can be created, and others not.
-		ends: []end{{on: object, reasons: []string{"SuccessfulCreate"}, after: time.Second, text: "a pod was created"}},
+		ends: []end{{on: placeObject, reasons: []string{"SuccessfulCreate"}, after: time.Second, text: "a pod was created"}},
 	},
 	{
 		class: classEviction, text: "A pod was evicted.",
-		shows: []events{{of: anything, kinds: []string{"Evicted"}}},
-		by:    byObject, quiet: usualQuiet, outlives: true,
-		ends: []end{{on: workloads, reasons: []string{reasonStarted}, after: time.Second, text: "another pod has started"}},
+		shows: []events{{of: placeAnything, kinds: []string{"Evicted"}}},
+		by:    attributeObject, quiet: usualQuiet, outlives: true,
+		ends: []end{{on: placeWorkload, reasons: []string{reasonStarted}, after: time.Second, text: "another pod has started"}},
 	},
 	{
 		class: classJob, text: "A Job failed.",
-		shows: []events{{of: anything, kinds: record.JobFailures}},
-		by:    byObject, quiet: Horizon,
+		shows: []events{{of: placeAnything, kinds: record.JobFailures}},
+		by:    attributeObject, quiet: Horizon,
 		// The next run of a CronJob has another name.
-		ends: []end{{on: workloads, reasons: []string{"Completed"}, after: time.Second, text: "a Job has completed"}},
+		ends: []end{{on: placeWorkload, reasons: []string{"Completed"}, after: time.Second, text: "a Job has completed"}},
 	},
 	{
 		class: classScale, text: "An autoscaler has no metrics.",
-		shows: []events{{of: anything, kinds: []string{
+		shows: []events{{of: placeAnything, kinds: []string{
 			"FailedGetResourceMetric", "FailedComputeMetricsReplicas", "FailedGetExternalMetric", "FailedGetPodsMetric", "FailedGetObjectMetric",
 		}}},
-		by: byObject, quiet: usualQuiet,
-		ends: []end{{on: object, reasons: []string{"SuccessfulRescale"}, text: "the autoscaler set a size"}},
+		by: attributeObject, quiet: usualQuiet,
+		ends: []end{{on: placeObject, reasons: []string{"SuccessfulRescale"}, text: "the autoscaler set a size"}},
 	},
 	{
 		class: classOther, text: "Any other warning.",
-		shows: []events{{of: anything}},
-		by:    byReason, quiet: controllerQuiet,
-		ends: []end{{on: notPod, says: says(`\bsucce|Succe`), unless: says(`(?i)\b(?:not|never|no )|n't\b`), after: time.Second, text: "it succeeded"}},
+		shows: []events{{of: placeAnything}},
+		by:    attributeReason, quiet: controllerQuiet,
+		ends: []end{{on: placeNotPod, says: says(`\bsucce|Succe`), unless: says(`(?i)\b(?:not|never|no )|n't\b`), after: time.Second, text: "it succeeded"}},
 	},
 }
 
@@ -225,7 +225,7 @@ func symptomOf(f *Fact) *symptom {
 
 func (e events) match(f *Fact) bool {
 	switch {
-	case e.of == pods && f.Pod == "", e.of == nodes && !f.isAboutNode():
+	case e.of == placePods && f.Pod == "", e.of == placeNodes && !f.isAboutNode():
 		return false
 	case len(e.kinds) > 0 && !slices.Contains(e.kinds, f.Kind), e.says != nil && !e.says.MatchString(f.Message):
 		return false

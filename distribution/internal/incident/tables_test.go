@@ -60,13 +60,13 @@ func TestEachEventOfASymptom(t *testing.T) {
 	for i := range symptoms {
 		s := &symptoms[i]
 		for _, e := range s.shows {
-			object := map[place]string{pods: "Pod/web-aaa-1", nodes: "Node/node-0", anything: "Pod/web-aaa-1"}[e.of]
+			object := map[place]string{placePods: "Pod/web-aaa-1", placeNodes: "Node/node-0", placeAnything: "Pod/web-aaa-1"}[e.of]
 			for _, kind := range append(slices.Clone(e.kinds), map[bool][]string{true: {""}}[len(e.kinds) == 0]...) {
 				reason, message := reasonOf(kind)
 				shown := factIn(t, fmt.Sprintf("0s %s !%s{app}: %s", object, reason, message))
 				require.NotNil(t, shown.symptom, reason)
 				assert.Equal(t, s.class, shown.symptom.class, reason)
-				if e.of != anything {
+				if e.of != placeAnything {
 					assert.False(t, e.match(factIn(t, fmt.Sprintf("0s Widget/w !%s: %s", reason, message))), reason)
 				}
 				assert.Equal(t, e.isNormal, e.match(factIn(t, fmt.Sprintf("0s %s %s{app}: %s", object, reason, message))), reason)
@@ -84,7 +84,7 @@ func TestEachEndOfASymptom(t *testing.T) {
 	for i := range symptoms {
 		s := &symptoms[i]
 		for _, e := range s.ends {
-			if len(e.reasons) == 0 || len(s.shows[0].kinds) == 0 || e.on == itsJob {
+			if len(e.reasons) == 0 || len(s.shows[0].kinds) == 0 || e.on == placeJob {
 				continue // Stories have them.
 			}
 			reason, message := reasonOf(s.shows[0].kinds[0])
@@ -155,7 +155,7 @@ func lineOf(r *row, kind string) string {
 
 // problemOf returns a record that shows a problem of a class.
 func problemOf(class string, at time.Duration, pod, node string) string {
-	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.class == class && s.shows[0].of != nodes })
+	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.class == class && s.shows[0].of != placeNodes })
 	kind := "NodeNotReady"
 	if i >= 0 && len(symptoms[i].shows[0].kinds) > 0 {
 		kind = symptoms[i].shows[0].kinds[0]
@@ -198,7 +198,7 @@ func TestEachLinkOfANode(t *testing.T) {
 		l := &links[i]
 		for j := range changeEvents {
 			r := &changeEvents[j]
-			if l.where != ofNode || !slices.Contains(l.changes, r.shows) {
+			if l.where != whereNode || !slices.Contains(l.changes, r.shows) {
 				continue
 			}
 			at := 30*time.Minute + l.within/2
@@ -228,7 +228,7 @@ func TestEachLinkOfALeftNode(t *testing.T) {
 		l := &links[i]
 		for j := range changeEvents {
 			r := &changeEvents[j]
-			if l.where != ofLeftNode || !slices.Contains(l.changes, r.shows) {
+			if l.where != whereLeftNode || !slices.Contains(l.changes, r.shows) {
 				continue
 			}
 			left := "30:10 Pod/web-aaa-1 Killing{app} node=node-0: Stopping container app"
@@ -250,7 +250,7 @@ func TestEachOtherLink(t *testing.T) {
 	)
 	crash := func(at time.Duration, pod string) string { return problemOf(classCrash, at, pod, "node-0") }
 	cases := map[*where]map[*change][2][]string{
-		ofWorkload: {
+		whereWorkload: {
 			rolledOut:      {{scale, web, update, newPod, crash(30*time.Minute+20*time.Second, "web-bbb-1")}, {scale, web, update, newPod, crash(40*time.Minute, "web-bbb-1")}},
 			firstRolledOut: {{scale, web, crash(20*time.Second, "web-aaa-1")}, {scale, web, crash(2*time.Minute, "web-aaa-1")}},
 			scaledDown: {
@@ -278,7 +278,7 @@ func TestEachOtherLink(t *testing.T) {
 				{web, "10:00 Pod/web-aaa-2 starts", "30:00 Pod/web-aaa-1 Preempted: Preempted by a pod", crash(31*time.Minute, "web-aaa-2")},
 			},
 		},
-		ofNamespace: {
+		whereNamespace: {
 			rolledOut: {
 				{web, strings.ReplaceAll(scale, "web", "cart"), strings.ReplaceAll(web, "web", "cart"), strings.ReplaceAll(update, "web", "cart"), strings.ReplaceAll(newPod, "web", "cart"), crash(31*time.Minute, "web-aaa-1")},
 				{web, strings.ReplaceAll(scale, "web", "cart"), strings.ReplaceAll(web, "web", "cart"), strings.ReplaceAll(update, "web", "cart"), strings.ReplaceAll(newPod, "web", "cart"), crash(35*time.Minute, "web-aaa-1")},

@@ -5,7 +5,6 @@ package rollout
 import (
 	"cmp"
 	"maps"
-	"slices"
 )
 
 // Model holds what is known of rollouts. The zero value knows nothing.
@@ -160,51 +159,6 @@ func (w *Workload) Clone() *Workload {
 		c.Revisions[name] = &copied
 	}
 	return &c
-}
-
-// Until returns what was known at a time. Of an Event that has occurred since, only its first time is.
-func (w *Workload) Until(at int64) *Workload {
-	c := w.Clone()
-	c.Names.cut(at)
-	maps.DeleteFunc(c.Activations, func(_ string, a Activation) bool { return a.At > at })
-	maps.DeleteFunc(c.Revisions, func(_ string, r *Revision) bool { return r.First > at })
-	for _, r := range c.Revisions {
-		r.Names.cut(at)
-		maps.DeleteFunc(r.Steps, func(s Step, _ bool) bool { return s.At > at })
-		r.Events = eventsUntil(r.Events, at)
-		for uid, p := range r.Pods {
-			known := *p
-			known.Events = eventsUntil(p.Events, at)
-			if r.Pods[uid] = &known; len(known.Events) == 0 {
-				delete(r.Pods, uid)
-			}
-		}
-	}
-	return c
-}
-
-func eventsUntil(all map[string]Event, at int64) map[string]Event {
-	known := map[string]Event{}
-	for uid, e := range all {
-		if e.Last > at {
-			e.Last, e.Count = e.First, 1
-		}
-		if e.Last <= at {
-			known[uid] = e
-		}
-	}
-	return known
-}
-
-func (n Names) cut(at int64) {
-	for _, names := range []map[string][]int64{n.Created, n.Deleted} {
-		for name, times := range names {
-			names[name] = slices.DeleteFunc(slices.Clone(times), func(t int64) bool { return t > at })
-			if len(names[name]) == 0 {
-				delete(names, name)
-			}
-		}
-	}
 }
 
 func (n Names) clone() Names {
