@@ -88,7 +88,10 @@ func (v *view) judge(x *run, o Options) {
 		if p := &v.phases[i]; p.name == "restart" {
 			soon := p.end + int64(o.Idle/2)
 			p.late = p.start > v.limit
-			p.fail(p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(soon))
+			// A container that crashed again and again can run at this moment: a proof shows that it goes on, or some time.
+			isRecent := min(x.until, o.Now.UnixNano())-p.end <= int64(o.Idle)
+			crashes := x.left > 0 && x.proof < p.end && isRecent && p.warnings.count() >= leastCrashes
+			p.fail(p.end <= v.limit && !IsJob(x.revision) && (crashes || v.endedBefore(soon)))
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
@@ -96,6 +99,9 @@ func (v *view) judge(x *run, o Options) {
 	})
 	v.active = v.endOf(func(p *phase) bool { return !p.late })
 }
+
+// leastCrashes is the number of crashes from which on a container that runs again is not taken for healthy.
+const leastCrashes = 2
 
 // startedAt returns when the last container started that is known; 0: one of them has not.
 func (v *view) startedAt() (at int64) {
