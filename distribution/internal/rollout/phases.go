@@ -170,7 +170,7 @@ func pull(own occurrences, container string) (p phase, ok bool) {
 	if p.start == 0 {
 		p.start = p.startFrom(pulled, failures)
 	}
-	implied := own.with(record.KindPresent, reasonCreated, reasonStarted)
+	implied := own.with(record.KindPresent, reasonCreated, reasonStarted, reasonUnhealthy)
 	switch {
 	case len(pulled) > 0:
 		p.end = pulled.first()
@@ -222,12 +222,13 @@ func start(own occurrences, container string) (p phase, ok bool) {
 		failures = own.with(reasonFailed, record.KindCrashed)
 		again = own.with(record.KindRestarted)
 	}
-	if len(created)+len(started)+len(failures)+len(again) == 0 {
+	probes := own.with(reasonUnhealthy) // Only a container that runs has them.
+	if len(created)+len(started)+len(failures)+len(again)+len(probes) == 0 {
 		return p, false
 	}
 	p = phase{name: "start", container: container, start: created.first(), end: started.first(), warnings: failures}
-	if p.end == 0 && len(again) > 0 {
-		p.end = again.first()
+	if p.end == 0 {
+		p.end = earliest(again.first(), probes.first())
 	}
 	if p.start == 0 {
 		p.start = cmp.Or(own.with(reasonPulled, record.KindPresent).first(), failures.first(), p.end)
