@@ -88,7 +88,8 @@ type Cause struct {
 	Before Before `json:"seconds_before"` // from the change to the onset
 	Where  string `json:"where"`          // what connects them: workload, node, namespace, elsewhere, message
 
-	weight int // how likely it is
+	weight  int // how likely it is
+	isGuess bool
 }
 
 // Before is a duration that is in seconds in JSON.

@@ -100,6 +100,9 @@ A change is a cause if a row connects it with the problem. Rows with a higher ra
 		for _, c := range l.only {
 			only = append(only, c.text)
 		}
+		if l.isGuess {
+			only = append(only, "no change with a higher rank is known")
+		}
 		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s |\n", l.weight, strings.Join(changes, "; "), l.where.text, classesText(l.can), InWords(l.within), l.from.text, strings.Join(only, "; "))
 	}
 	b.WriteString(`

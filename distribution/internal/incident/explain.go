@@ -80,7 +80,7 @@ func (l *link) connects(c *Change, e *explanation) bool {
 }
 
 func (l *link) causeOf(c *Change, p *Problem) Cause {
-	cause := Cause{Change: *c, Before: Before(max(0, p.Onset.Sub(c.At))), Where: l.where.name, weight: l.weight}
+	cause := Cause{Change: *c, Before: Before(max(0, p.Onset.Sub(c.At))), Where: l.where.name, weight: l.weight, isGuess: l.isGuess}
 	switch l.where {
 	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
@@ -241,8 +241,14 @@ func (p *Problem) order() {
 	slices.SortStableFunc(p.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.Before, b.Before), compareChanges(&b.Change, &a.Change))
 	})
-	seen := map[string]int{}
+	seen, best := map[string]int{}, 0
+	if len(p.Causes) > 0 {
+		best = p.Causes[0].weight
+	}
 	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool {
+		if c.isGuess && c.weight < best {
+			return true
+		}
 		key, most := c.Kind+c.id+c.Text, 1
 		switch {
 		case c.Where == "namespace":

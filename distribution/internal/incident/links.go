@@ -16,7 +16,8 @@ type link struct {
 	within  time.Duration // from then to the beginning of the problem
 	late    time.Duration // how long after its effect the record of the change can come
 	only    []condition
-	weight  int // how likely it is
+	weight  int  // how likely it is
+	isGuess bool // it is no cause if a likelier one is known
 }
 
 // where is what connects a change with a problem.
@@ -79,7 +80,7 @@ var links = []link{
 	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sincePods, within: podTime, only: []condition{ofItsPods}, weight: 4},
 	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: onceTime, only: []condition{ofItsPods, failsWithFew}, weight: 4},
 	// As likely as what changed elsewhere: then the nearest one counts.
-	{changes: []*change{rolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: doneTime, only: []condition{ofItsPods, failsAlone}, weight: 1},
+	{changes: []*change{rolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: doneTime, only: []condition{ofItsPods, failsAlone}, weight: 1, isGuess: true},
 	{changes: []*change{scaledDown}, where: whereWorkload, can: runtimes, from: sinceChange, within: soon, weight: 4},
 	{changes: []*change{scaledUp}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 4},
 	{changes: []*change{podDeleted}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPod}, weight: 2},
