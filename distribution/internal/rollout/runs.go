@@ -66,7 +66,7 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 		}
 	}
 	next := h.end(e)
-	steps := slices.DeleteFunc(r.steps(), func(s Step) bool { return s.At < e.start || s.At >= next })
+	steps := slices.DeleteFunc(slices.Clone(h.stepsOf(r)), func(s Step) bool { return s.At < e.start || s.At >= next })
 	until := x.closedBy(steps, next, o)
 	x.closed = until
 	if x.until != always { // The last pods of one that another rollout replaced, or that was taken back, end a bit later.
@@ -129,9 +129,10 @@ func (w *Workload) noteFormer(h history, x *run) {
 				x.proof = max(x.proof, at)
 			}
 		}
-		if s, ok := r.stepBefore(x.until); ok {
-			left = max(0, min(s.To, w.replicasAt(r, x.start)-ended))
-			x.proof = r.scaledDown(x.start, x.until)
+		steps := h.stepsOf(r)
+		if _, s, ok := steps.since(x.until); ok {
+			left = max(0, min(s.To, steps.replicas(x.start)-ended))
+			x.proof = steps.down(x.start, x.until)
 		}
 		if x.left += left; left > 0 {
 			x.leftOf = name
@@ -151,17 +152,6 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 		return at
 	}
 	return earliest(at, inOrder(pod.Events).with(record.KindStopping).first())
-}
-
-// replicasAt returns how many pods a revision had at a time, by its scalings.
-func (w *Workload) replicasAt(r *Revision, at int64) int {
-	for _, s := range r.steps() {
-		if s.At >= at && s.From >= 0 {
-			return s.From
-		}
-	}
-	s, _ := r.stepBefore(at)
-	return s.To
 }
 
 // closedBy returns when the rollout was complete, and something else began; until: it was not. The steps are in the order

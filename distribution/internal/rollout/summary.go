@@ -76,7 +76,7 @@ func (w *Workload) summary(x *run, o Options) Rollout {
 	if s.Outcome == Complete {
 		s.Available = max(x.end, s.Available)
 	}
-	s.Reason = s.reason(x, o, w.Revisions[x.revision].isScaledDownBefore(x.start))
+	s.Reason = s.reason(x, o, w.Revisions[x.revision].steps().down(0, x.start) != 0)
 	return s
 }
 
@@ -121,7 +121,7 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 	latest, until := int64(0), w.nextOf(h, e)
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
-		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(e.start, until) {
+		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(h.stepsOf(r), e.start, until) {
 			continue
 		}
 		since := int64(1)
@@ -138,11 +138,11 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 }
 
 // hadPodsBefore reports whether the revision had pods when another one began, which was the current one until a time.
-func (r *Revision) hadPodsBefore(at, until int64) bool {
-	if r.scaledDown(at, until) != 0 {
+func (r *Revision) hadPodsBefore(steps steps, at, until int64) bool {
+	if steps.down(at, until) != 0 {
 		return true
 	}
-	if newest, ok := r.stepBefore(at); ok {
+	if _, newest, ok := steps.since(at); ok {
 		return newest.To > 0
 	}
 	for _, p := range r.Pods {
@@ -194,7 +194,7 @@ type PodState struct {
 func (w *Workload) Replicas() map[string]int {
 	all := map[string]int{}
 	for name, r := range w.Revisions {
-		if s, ok := r.stepBefore(always); ok {
+		if _, s, ok := r.steps().since(always); ok {
 			all[name] = s.To
 		}
 	}
