@@ -39,12 +39,14 @@ type Problem struct {
 	// LastChange is the newest change of the workload before the onset, if it is no cause: it is too old, or cannot
 	// have this effect.
 	LastChange *Cause      `json:"last_change,omitempty"`
-	Earlier    []time.Time `json:"earlier,omitempty"`   // onsets of the same problem before it was over for a while, the newest first
-	Revisions  []string    `json:"revisions,omitempty"` // of the pods that have it; empty: it is not about pods, or not known
-	Pods       []string    `json:"pods,omitempty"`      // names
-	Nodes      []string    `json:"nodes,omitempty"`
-	Record     string      `json:"record"`  // log.record.uid of the message
-	Records    []string    `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
+	Earlier    []time.Time `json:"earlier,omitempty"` // onsets of the same problem before it was over for a while, the newest first
+	// Revisions, Pods and Nodes have the first 20 names; Revisions are empty if it is not about pods, or not known.
+	Revisions []string `json:"revisions,omitempty"`
+	Pods      []string `json:"pods,omitempty"`
+	PodCount  int      `json:"-"` // all of them
+	Nodes     []string `json:"nodes,omitempty"`
+	Record    string   `json:"record"`  // log.record.uid of the message
+	Records   []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
 
 	id        string
 	facts     []*Fact

@@ -3,6 +3,7 @@
 package incident_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -205,5 +206,28 @@ func TestHarmlessReasons(t *testing.T) {
 		s.model.HarmlessReasons = reasons
 		s.record("0:00 Deployment/web !AuditOnly: no limits")
 		assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), want)
+	}
+}
+
+// TestAnswersAreBounded: nobody can make an answer large with many reasons, pods or containers.
+func TestAnswersAreBounded(t *testing.T) {
+	s, long := newStory(t), strings.Repeat("<", 200)
+	all := plog.NewLogs()
+	for w := range 26 {
+		for i := range 1900 {
+			line := fmt.Sprintf("1m Widget/w%d !%s%d event=%d-%d: %s", w, long, i, w, i, long)
+			records.Logs(line)[0].ResourceLogs().MoveAndAppendTo(all.ResourceLogs())
+			if i < 300 {
+				line = fmt.Sprintf("1m Pod/w%d-aaa-%s%d !FailedMount node=%s%d event=p%d-%d: %s", w, long, i, long, i, w, i, long)
+				records.Logs(line)[0].ResourceLogs().MoveAndAppendTo(all.ResourceLogs())
+			}
+		}
+	}
+	s.model.Add(all, began.Add(time.Minute))
+	at := s.model.At(began.Add(time.Minute), incident.Query{})
+	for name, answer := range map[string]any{"problems": at.Problems()[:100], "workloads": at.Workloads()} {
+		encoded, err := json.Marshal(answer)
+		require.NoError(t, err)
+		assert.Less(t, len(encoded), 4<<20, name)
 	}
 }

@@ -35,6 +35,7 @@ func (v *At) Problems() []Problem {
 		} else {
 			all[i].Unknown = fmt.Sprintf("not looked for: there are more than %d problems", maxExplained)
 		}
+		all[i].shorten()
 	}
 	return all
 }
@@ -42,6 +43,13 @@ func (v *At) Problems() []Problem {
 // mostOfNamespace is the maximum number of problems of a namespace that come before those of
 // others, so that one tenant does not displace what others look for.
 const mostOfNamespace = 10
+
+// shorten leaves out what would make an answer large.
+func (p *Problem) shorten() {
+	for _, names := range []*[]string{&p.Pods, &p.Nodes, &p.Revisions} {
+		*names = (*names)[:min(len(*names), maxRecords)]
+	}
+}
 
 // spread returns the problems with those of a namespace that are too many behind all others.
 func spread(all []*Problem) []*Problem {
@@ -91,7 +99,11 @@ func (w *workloadAt) findProblems() (all []*Problem) {
 		all = append(all, w.newestProblem(group))
 	}
 	slices.SortFunc(all, compareProblems)
-	return all[:min(len(all), maxProblems)]
+	if more := len(all) - maxProblems; more > 0 {
+		all = all[:maxProblems]
+		all[maxProblems-1].Scope = append(all[maxProblems-1].Scope, rollout.Plural(more, "other problem")+" of the workload left out")
+	}
+	return all
 }
 
 // newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One that goes on in
@@ -163,6 +175,7 @@ func (p *Problem) affect(s *interval, pod *rollout.PodState) {
 		return
 	}
 	add(&p.Pods, s.fact.Object().Name)
+	p.PodCount = len(p.Pods)
 	add(&p.pods, s.fact.Pod)
 	if pod != nil {
 		add(&p.Nodes, pod.Node)
@@ -172,7 +185,7 @@ func (p *Problem) affect(s *interval, pod *rollout.PodState) {
 }
 
 const (
-	maxRecords = 20 // of an answer
+	maxRecords = 20 // of a problem in an answer, and the names of its pods, nodes and revisions
 	maxEarlier = 20 // onsets of the same problem
 	// maxProblems bounds the problems of a workload: anybody may write any number of reasons.
 	maxProblems = 100
