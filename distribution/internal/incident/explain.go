@@ -49,9 +49,13 @@ func (v *cut) explain(p *Problem) {
 	}
 	p.Causes = e.named()
 	for i := range links {
-		for _, c := range e.candidates(links[i].where) {
-			if links[i].connects(c, e) {
-				p.Causes = append(p.Causes, links[i].causeOf(c, p))
+		l := &links[i]
+		if !slices.Contains(l.can, p.Class) {
+			continue
+		}
+		for _, c := range e.candidates(l.where) {
+			if l.connects(c, e) {
+				p.Causes = append(p.Causes, l.causeOf(c, p))
 			}
 		}
 	}
@@ -66,9 +70,9 @@ func (v *cut) explain(p *Problem) {
 	p.LastChange = e.lastChange()
 }
 
-// connects reports whether a change can have caused the problem.
+// connects reports whether a change can have caused the problem, which is of a class that the link can cause.
 func (l *link) connects(c *Change, e *explanation) bool {
-	if !slices.Contains(l.changes, c.what) || !slices.Contains(l.can, e.p.Class) || e.p.Onset.Sub(c.At) < -(resolution+l.late) {
+	if !slices.Contains(l.changes, c.what) || e.p.Onset.Sub(c.At) < -(resolution+l.late) {
 		return false
 	}
 	if uid := e.p.intervals[0].uid; c.Key == e.p.Key && c.uid != "" && uid != "" && c.uid != uid {
