@@ -23,6 +23,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -56,6 +57,7 @@ type eventsReceiver struct {
 
 	// Start opens the following.
 	client   *rest.RESTClient // of the core group
+	watches  *rest.RESTClient // for watches only
 	elector  elector
 	storage  storage.Client     // nil: nothing is saved
 	resolver *resolver.Resolver // nil: owners are not looked up
@@ -90,7 +92,10 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	if r.client, err = kubeclient.Events(restConfig); err != nil {
+	if r.watches, err = kubeclient.Events(watch.Paced(restConfig)); err == nil {
+		r.client, err = kubeclient.Events(restConfig)
+	}
+	if err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
 	if r.storage, err = r.openStorage(ctx, host); err != nil {
@@ -172,6 +177,7 @@ func (r *eventsReceiver) loop() loop.Settings {
 			TagsLeftOut:  r.health.TagsLeftOut,
 		},
 		Client:     r.client,
+		Watches:    r.watches,
 		Leadership: r.elector.leadership,
 		Progress:   func() progress.Progress { return r.progress() },
 	}
@@ -196,6 +202,7 @@ func (r *eventsReceiver) close(ctx context.Context) {
 	r.elector.close()
 	if r.client != nil {
 		kubeclient.Close(r.client)
+		kubeclient.Close(r.watches)
 	}
 	if r.resolver != nil {
 		r.resolver.Close()

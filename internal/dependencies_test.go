@@ -30,7 +30,7 @@ var values = []string{
 var allowed = map[string][]string{
 	".": { // The component makes what lasts as long as the process.
 		"internal/election", "internal/filter", "internal/health", "internal/kind", "internal/kubeclient", "internal/logrecord",
-		"internal/loop", "internal/metadata", "internal/owners", "internal/progress", "internal/series",
+		"internal/loop", "internal/metadata", "internal/owners", "internal/progress", "internal/series", "internal/watch",
 	},
 	"internal/loop": { // The loop knows all steps.
 		"internal/delivery", "internal/election", "internal/filter", "internal/health", "internal/kubeclient", "internal/ledger",

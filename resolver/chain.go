@@ -89,6 +89,9 @@ type Object struct {
 	// for objects with other owners than those that Chain.End skips, if the object's creator chose
 	// the name, or if the object is known only from a reference.
 	GenerateName string
+	// Created is metadata.creationTimestamp in seconds since 1970; 0: the object is known only from a
+	// reference.
+	Created int64
 
 	// Labels and Annotations hold only the keys that Settings keep. They are nil if no key is kept,
 	// or if the object is known only from a reference.
@@ -233,7 +236,4 @@ const (
 	ResolutionCycle Resolution = "cycle"
 	// ResolutionDepth means that the last object has an owner beyond Settings.MaxDepth.
 	ResolutionDepth Resolution = "depth"
-	// ResolutionForeign means that the reference may not speak for the object that it names, so
-	// nothing was looked up. Callers set it; the resolver itself never does.
-	ResolutionForeign Resolution = "foreign"
 )

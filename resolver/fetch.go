@@ -191,6 +191,7 @@ func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Obje
 		Namespace:   unique.Make(text.Value(meta.Namespace)).Value(),
 		Name:        strings.Clone(text.Value(meta.Name)),
 		UID:         types.UID(strings.Clone(text.Value(string(meta.UID)))),
+		Created:     meta.CreationTimestamp.Unix(),
 		Labels:      t.sets.shared(labels),
 		Annotations: t.sets.shared(annotations),
 		found:       true,

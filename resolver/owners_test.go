@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -356,4 +357,14 @@ func TestTheGeneratedNameOfAnObjectWithoutOwnersIsKnown(t *testing.T) {
 	api.Put(run, service)
 	chain = resolve(t, newResolver(t, api, resolver.Settings{}), refTo(owned))
 	require.Equal(t, "build-", chain.End().GenerateName, "a Service is not the end")
+}
+
+func TestTheCreationTimeOfAnObjectThatWasReadIsKnown(t *testing.T) {
+	run := apitest.Object{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "run-1", UID: "a1"}
+	before := time.Now().Unix()
+	api := apitest.NewObjects(t)
+	api.Put(run)
+	chain := resolve(t, newResolver(t, api, resolver.Settings{}), refTo(run))
+	require.Contains(t, []int64{before, before + 1, time.Now().Unix()}, chain.End().Created)
+	require.Zero(t, refTo(run).Object().Created, "it is known only from a reference")
 }

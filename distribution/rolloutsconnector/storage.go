@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	storageTimeout = 10 * time.Second
 	// maxUnsaved bounds what waits for the storage, in bytes. If it is more, a snapshot of everything replaces it.
 	maxUnsaved = 8 << 20
+	// chunkBytes is the size of a part of a snapshot.
+	chunkBytes = 1 << 20
 )
 
 // saved is the model in a storage extension. It is written in the background: nobody waits for it.
@@ -30,8 +33,8 @@ type saved struct {
 	client  storage.Client
 	journal *journal.Journal
 	logger  *zap.Logger
-	failed  func()                                 // counts an error
-	each    func(func(*rollout.Model) error) error // calls a function with all parts of the model
+	failed  func()                   // counts an error
+	each    iter.Seq[*rollout.Model] // all parts of the model
 
 	mu      sync.Mutex // guards the following
 	unsaved *rollout.Model
@@ -97,12 +100,16 @@ func (s *saved) append(m *rollout.Model) {
 
 // run saves until ctx ends, and then once more.
 func (s *saved) run(ctx context.Context) {
-	for s.journal != nil && ctx.Err() == nil {
+	for isLast := s.journal == nil; !isLast; {
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
 		}
-		for backoff := interval; !s.save(context.WithoutCancel(ctx)) && ctx.Err() == nil; backoff = min(2*backoff, maxBackoff) {
+		isLast = ctx.Err() != nil // What comes during another save is saved, too.
+		for backoff := interval; !s.save(context.WithoutCancel(ctx)); backoff = min(2*backoff, maxBackoff) {
+			if ctx.Err() != nil {
+				return
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(backoff):
@@ -111,7 +118,7 @@ func (s *saved) run(ctx context.Context) {
 	}
 }
 
-// save reports whether everything is saved. What is not is tried again.
+// save reports whether everything is saved. After an error, everything is saved again.
 func (s *saved) save(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
 	defer cancel()
@@ -127,31 +134,38 @@ func (s *saved) save(ctx context.Context) bool {
 	s.logger.Warn("Cannot save rollouts; retrying. A restart would lose a part of the traces", zap.Error(err))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	unsaved.Join(s.unsaved)
-	s.unsaved, s.behind = unsaved, s.behind || behind
+	s.unsaved, s.behind = &rollout.Model{}, true
 	return false
 }
 
 func (s *saved) write(ctx context.Context, unsaved *rollout.Model, behind bool) error {
-	if len(unsaved.Workloads) > 0 && !behind {
-		content, err := json.Marshal(unsaved)
-		if err != nil {
-			return err
-		}
-		if err := s.journal.Append(ctx, content); err != nil {
-			return err
-		}
+	if behind || s.journal.WantsSnapshot() {
+		return s.journal.Snapshot(ctx, s.chunks)
 	}
-	if !behind && !s.journal.WantsSnapshot() {
+	if len(unsaved.Workloads) == 0 {
 		return nil
 	}
-	var chunks [][]byte
-	if err := s.each(func(m *rollout.Model) error {
-		chunk, err := json.Marshal(m)
-		chunks = append(chunks, chunk)
-		return err
-	}); err != nil {
-		return err
+	return s.journal.Append(ctx, encode(unsaved))
+}
+
+// chunks encodes all workloads, several in a chunk.
+func (s *saved) chunks(yield func([]byte) bool) {
+	chunk := &rollout.Model{}
+	for m := range s.each {
+		if chunk.Join(m); chunk.Size() < chunkBytes {
+			continue
+		}
+		if !yield(encode(chunk)) {
+			return
+		}
+		chunk = &rollout.Model{}
 	}
-	return s.journal.Snapshot(ctx, chunks)
+	if len(chunk.Workloads) > 0 {
+		yield(encode(chunk))
+	}
+}
+
+func encode(m *rollout.Model) []byte {
+	encoded, _ := json.Marshal(m) // It knows no error for these types.
+	return encoded
 }

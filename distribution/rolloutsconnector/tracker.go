@@ -123,19 +123,16 @@ func (t *tracker) load(ctx context.Context, host component.Host) error {
 	return err
 }
 
-// each calls a function with a copy of each workload.
-func (t *tracker) each(do func(*rollout.Model) error) error {
+// each yields a copy of each workload.
+func (t *tracker) each(yield func(*rollout.Model) bool) {
 	t.mu.Lock()
 	keys := slices.Collect(maps.Keys(t.model.Workloads))
 	t.mu.Unlock()
 	for _, key := range keys {
-		if w := t.copyOf(key); w != nil {
-			if err := do(&rollout.Model{Workloads: map[string]*rollout.Workload{key: w}}); err != nil {
-				return err
-			}
+		if w := t.copyOf(key); w != nil && !yield(&rollout.Model{Workloads: map[string]*rollout.Workload{key: w}}) {
+			return
 		}
 	}
-	return nil
 }
 
 // copyOf returns a copy of a workload; nil: it is forgotten.

@@ -428,6 +428,63 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
+// TestARestartSavesEverythingInFewWrites: the first write after a start has all workloads.
+func TestARestartSavesEverythingInFewWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		for i := range 300 { // More than a chunk.
+			workload := with(records(fmt.Sprintf("shop-%d-1", i), "Scheduled", "Started"), "k8s.workload.uid", fmt.Sprint(i))
+			p.consume(t, with(workload, "k8s.namespace.label.note", strings.Repeat("x", 8000)))
+		}
+		p.stop(t)
+		for range 2 {
+			killed := &disk{values: d.content()}
+			p = start(t, killed, nil)
+			p.consume(t, records("shop-late-1", "Started"))
+			synctest.Wait()
+			assert.Less(t, len(killed.content()), 6, "the head, and chunks of 1 MiB")
+			d = &disk{values: killed.content()}
+			p.stop(t)
+		}
+		p = start(t, d, nil)
+		time.Sleep(63 * time.Second)
+		for i := range 300 {
+			require.Contains(t, p.spans(), fmt.Sprintf("pod shop-%d-1", i))
+		}
+		assert.Contains(t, p.spans(), "pod shop-late-1")
+		p.stop(t)
+	})
+}
+
+// slowDisk takes a second for each write.
+type slowDisk struct{ *disk }
+
+func (d slowDisk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d slowDisk) Set(ctx context.Context, key string, value []byte) error {
+	time.Sleep(time.Second)
+	return d.disk.Set(ctx, key, value)
+}
+
+// TestTheEndDuringASave saves what came since the save began, too.
+func TestTheEndDuringASave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := startWith(t, slowDisk{d}, nil, zap.NewNop())
+		p.consume(t, records("shop-a-1", "Started"))
+		time.Sleep(2500 * time.Millisecond) // The head and a chunk are written.
+		p.consume(t, records("shop-b-1", "Started"))
+		p.stop(t)
+		p = start(t, d, nil)
+		time.Sleep(63 * time.Second)
+		assert.Subset(t, p.spans(), []string{"pod shop-a-1", "pod shop-b-1"})
+		p.stop(t)
+	})
+}
+
 // hanging is storage that never answers a write.
 type hanging struct{ *disk }
 
@@ -473,7 +530,7 @@ func TestDamagedStorage(t *testing.T) {
 		}
 		saved := d.content()
 		p.stop(t)
-		for key, names := range map[string][]string{"0/0": {"pod shop-b-1"}, "head": nil} {
+		for key, names := range map[string][]string{"1/0": {"pod shop-b-1"}, "head": nil} {
 			damaged := maps.Clone(saved)
 			damaged[key] = []byte("{")
 			logger, logged := observer.New(zap.ErrorLevel)

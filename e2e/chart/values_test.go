@@ -63,6 +63,7 @@ func TestWrongValues(t *testing.T) {
 		"a header that HTTP does not allow":     {[]string{endpoint, "otlp.headers.X Y=z"}, []string{"'/otlp/headers'", "X Y"}},
 		"all pipelines removed":                 {[]string{endpoint, "config.service.pipelines=null"}, []string{"nothing receives the events"}},
 		"a selector with double quotes":         {[]string{endpoint, `dashboards.lokiSelector=job="events"`}, []string{"'/dashboards/lokiSelector'"}},
+		"a processor that does not exist":       {[]string{endpoint, "extraProcessors.logs={transform/mask}"}, []string{"extraProcessors.logs names transform/mask, which does not exist", "add it to config.processors"}},
 		"an alert that does not exist":          {[]string{endpoint, "prometheusRule.alerts.CrashLoop.enabled=false"}, []string{"'/prometheusRule/alerts'", "'CrashLoop' not allowed"}},
 		"a name that the metric cannot have":    {[]string{endpoint, "metricName=events"}, []string{"'/metricName'", "'k8s.event.occurrences'"}},
 		"a Grafana without a scheme":            {[]string{endpoint, "prometheusRule.grafanaURL=grafana.example.com"}, []string{"'/prometheusRule/grafanaURL'", "https?://"}},
@@ -331,6 +332,42 @@ config:
 	service["extensions"] = []any{}
 	service["pipelines"].(map[string]any)["logs"].(map[string]any)["processors"] = []any{"memory_limiter", "batch"}
 	assert.Equal(t, expected, changed)
+}
+
+// TestExtraProcessorsAreAddedToThoseOfTheChart: also in front of the traces and the page, and those of a
+// preset come after them.
+func TestExtraProcessorsAreAddedToThoseOfTheChart(t *testing.T) {
+	t.Parallel()
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(values, []byte(`
+extraProcessors: {metrics: [filter/nodes]}
+config: {processors: {filter/nodes: {metric_conditions: ['datapoint.attributes["k8s.workload.kind"] == "Node"']}}}
+`), 0o600))
+	recipe := harness.InRepository("examples", "mask", "values.yaml")
+	mask := []string{"memory_limiter", "resource/source", "transform/mask"}
+	filter := []string{"memory_limiter", "filter/nodes"}
+	for name, test := range map[string]struct {
+		set           string
+		logs, metrics []string
+	}{
+		"a page":                 {"page.enabled=true", mask, nil},
+		"a page, and traces":     {endpoint + ",page.enabled=true,rollouts.enabled=true", mask, filter},
+		"traces, and no records": {"prometheus.enabled=true,rollouts.enabled=true,rollouts.endpoint=http://jaeger:4318", []string{"memory_limiter", "transform/mask"}, filter},
+		"a preset for deltas":    {"backend.preset=datadog,backend.secret=s", mask, append(filter[:2:2], "cumulative_to_delta")},
+		"a preset for datasets":  {"backend.preset=honeycomb,backend.secret=s", append(mask[:3:3], "resource/dataset"), filter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := render(t, "--values", recipe, "--values", values, "--set", test.set)
+			all.validate(t)
+			pipelines := all.config(t)["service"].(map[string]any)["pipelines"].(map[string]any)
+			for signal, expected := range map[string][]string{"logs": test.logs, "metrics": test.metrics} {
+				if expected != nil {
+					assert.Equal(t, fmt.Sprint(expected), fmt.Sprint(pipelines[signal].(map[string]any)["processors"]), signal)
+				}
+			}
+		})
+	}
 }
 
 // TestEachReceiverHasItsProgress: with leader election, each receiver has a ConfigMap of its own.

@@ -45,12 +45,15 @@ func (b block) isManifest() bool { return strings.HasPrefix(b.text, "apiVersion:
 // e2e/chart compares its version.
 func (b block) isForTheBuilder() bool { return strings.Contains(b.text, "- gomod: ") }
 
-// completed returns a configuration. A block that is only about the receiver gets an exporter and
-// pipelines.
+// completed returns a configuration. A block that is only about the receiver or a processor gets the
+// rest of a configuration.
 func completed(t *testing.T, b block) []byte {
 	t.Helper()
 	config := map[string]any{}
 	require.NoError(t, yaml.Unmarshal([]byte(b.text), &config))
+	if config["receivers"] == nil {
+		config["receivers"] = map[string]any{"kube_events": nil}
+	}
 	if config["exporters"] == nil {
 		config["exporters"] = map[string]any{"debug": nil}
 	}

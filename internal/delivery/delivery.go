@@ -36,14 +36,14 @@ type Outcome int
 
 // The outcomes of a delivery.
 const (
-	// Accepted means that the pipeline has accepted the request.
-	Accepted Outcome = iota + 1
-	// Dropped means that a pipeline rejected the request with a permanent error, or that
+	// OutcomeAccepted means that the pipeline has accepted the request.
+	OutcomeAccepted Outcome = iota + 1
+	// OutcomeDropped means that a pipeline rejected the request with a permanent error, or that
 	// retry_on_failure gave up. The request is not to be delivered again.
-	Dropped
-	// Stopped means that the request is still to be delivered: the caller stops, or may no longer
+	OutcomeDropped
+	// OutcomeStopped means that the request is still to be delivered: the caller stops, or may no longer
 	// deliver.
-	Stopped
+	OutcomeStopped
 )
 
 // Observer observes deliveries. Its methods are never called concurrently. The goroutine that
@@ -134,7 +134,7 @@ func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcom
 	switch {
 	case errors.Is(err, errRetryable):
 		d.drop(request.Records, rejection, false)
-		return Dropped
+		return OutcomeDropped
 	case rejection != nil:
 		d.settings.Logger.Warn("Stopped while the pipeline rejects events",
 			zap.Int("records", request.Records), zap.Error(rejection))
@@ -158,7 +158,7 @@ var errRetryable = errors.New("retryable")
 // delivered.
 func (d *Deliverer) attempt(drain context.Context, request Request) (Outcome, error) {
 	if drain.Err() != nil {
-		return Stopped, nil //nolint:nilerr // The outcome says that the caller stops.
+		return OutcomeStopped, nil //nolint:nilerr // The outcome says that the caller stops.
 	}
 	ctx := d.settings.Operations.StartLogsOp(drain)
 	err := d.settings.Next.ConsumeLogs(ctx, request.Logs())
@@ -166,13 +166,13 @@ func (d *Deliverer) attempt(drain context.Context, request Request) (Outcome, er
 	switch {
 	case err == nil:
 		d.accept(request.Records)
-		return Accepted, nil
+		return OutcomeAccepted, nil
 	case drain.Err() == nil && isPermanent(err): // The end of drain may cause a permanent error.
 		d.drop(request.Records, err, true)
-		return Dropped, nil
+		return OutcomeDropped, nil
 	default:
 		d.reject(request.Records)
-		return Stopped, err
+		return OutcomeStopped, err
 	}
 }
 

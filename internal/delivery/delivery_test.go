@@ -140,32 +140,32 @@ func TestARequestIsDeliveredUntilItIsAcceptedOrDropped(t *testing.T) {
 		seen     []string
 	}{
 		"accepted at once": {
-			everySecond(), nil, Accepted, [][]string{{"a", "b"}}, []string{"0s accepted 2"},
+			everySecond(), nil, OutcomeAccepted, [][]string{{"a", "b"}}, []string{"0s accepted 2"},
 		},
 		"accepted after two rejections": {
-			everySecond(), []error{errFull, errFull}, Accepted, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}},
+			everySecond(), []error{errFull, errFull}, OutcomeAccepted, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}},
 			[]string{"0s rejected 2", "1s rejected 2", "2s accepted 2"},
 		},
 		"rejected with a permanent error": {
-			everySecond(), []error{errInvalid}, Dropped, [][]string{{"a", "b"}}, []string{"0s dropped 2"},
+			everySecond(), []error{errInvalid}, OutcomeDropped, [][]string{{"a", "b"}}, []string{"0s dropped 2"},
 		},
 		"one of two pipelines rejects it with a permanent error, the other one accepts it later": {
-			everySecond(), []error{errors.Join(errInvalid, errFull), errInvalid}, Dropped, [][]string{{"a", "b"}, {"a", "b"}},
+			everySecond(), []error{errors.Join(errInvalid, errFull), errInvalid}, OutcomeDropped, [][]string{{"a", "b"}, {"a", "b"}},
 			[]string{"0s rejected 2", "1s dropped 2"},
 		},
 		"a part is rejected: all is delivered again": {
-			everySecond(), []error{part(errFull, "b")}, Accepted, [][]string{{"a", "b"}, {"a", "b"}},
+			everySecond(), []error{part(errFull, "b")}, OutcomeAccepted, [][]string{{"a", "b"}, {"a", "b"}},
 			[]string{"0s rejected 2", "1s accepted 2"},
 		},
 		"retry_on_failure is disabled": {
-			configretry.BackOffConfig{}, []error{errFull}, Dropped, [][]string{{"a", "b"}}, []string{"0s rejected 2", "0s dropped 2"},
+			configretry.BackOffConfig{}, []error{errFull}, OutcomeDropped, [][]string{{"a", "b"}}, []string{"0s rejected 2", "0s dropped 2"},
 		},
 		"retry_on_failure gives up": {
-			limited, []error{errFull, errFull, errFull}, Dropped, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}},
+			limited, []error{errFull, errFull, errFull}, OutcomeDropped, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}},
 			[]string{"0s rejected 2", "1s rejected 2", "2s rejected 2", "2s dropped 2"},
 		},
 		"the error is one that package backoff obeys": {
-			everySecond(), []error{backoff.Permanent(errFull), backoff.RetryAfter(60)}, Accepted, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}},
+			everySecond(), []error{backoff.Permanent(errFull), backoff.RetryAfter(60)}, OutcomeAccepted, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}},
 			[]string{"0s rejected 2", "1s rejected 2", "2s accepted 2"},
 		},
 	} {
@@ -218,7 +218,7 @@ func TestTheDeliveryStops(t *testing.T) {
 			h := newHarness(t, hour, always(errFull))
 			stop, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			assert.Equal(t, Stopped, h.Deliver(stop, t.Context(), request("a")))
+			assert.Equal(t, OutcomeStopped, h.Deliver(stop, t.Context(), request("a")))
 			assert.Equal(t, 10*time.Second, time.Since(h.start))
 			assert.Equal(t, []string{"0s rejected 1"}, h.seen)
 			assert.Equal(t, "10s warn Stopped while the pipeline rejects events map[records:1]", h.logged()[1])
@@ -229,9 +229,9 @@ func TestTheDeliveryStops(t *testing.T) {
 			outcome Outcome
 			seen    []string
 		}{
-			nil:        {Accepted, []string{"20s accepted 1"}},
-			errInvalid: {Dropped, []string{"20s dropped 1"}},
-			errFull:    {Stopped, []string{"20s rejected 1"}},
+			nil:        {OutcomeAccepted, []string{"20s accepted 1"}},
+			errInvalid: {OutcomeDropped, []string{"20s dropped 1"}},
+			errFull:    {OutcomeStopped, []string{"20s rejected 1"}},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHarness(t, hour, func(ctx context.Context, _ []string) error {
@@ -251,8 +251,8 @@ func TestTheDeliveryStops(t *testing.T) {
 			stop, cancel := context.WithCancel(t.Context())
 			cancel()
 			h := newHarness(t, hour, failing(nil, errFull))
-			assert.Equal(t, Accepted, h.Deliver(stop, t.Context(), request("a")))
-			assert.Equal(t, Stopped, h.Deliver(stop, t.Context(), request("b")))
+			assert.Equal(t, OutcomeAccepted, h.Deliver(stop, t.Context(), request("a")))
+			assert.Equal(t, OutcomeStopped, h.Deliver(stop, t.Context(), request("b")))
 			assert.Equal(t, []string{"0s accepted 1", "0s rejected 1"}, h.seen)
 		})
 	})
@@ -265,13 +265,25 @@ func TestTheDeliveryStops(t *testing.T) {
 						cancel()
 						return err
 					})
-					assert.Equal(t, Stopped, h.Deliver(t.Context(), work, request("a")))
+					assert.Equal(t, OutcomeStopped, h.Deliver(t.Context(), work, request("a")))
 					assert.Equal(t, []string{"0s rejected 1"}, h.seen)
-					assert.Equal(t, Stopped, h.Deliver(t.Context(), work, request("a")))
+					assert.Equal(t, OutcomeStopped, h.Deliver(t.Context(), work, request("a")))
 					assert.Len(t, h.attempts, 1, "there is no attempt after the end")
 				})
 			}
 		}
+	})
+	t.Run("when the work ends while the pipeline waits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			work, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			h := newHarness(t, hour, func(ctx context.Context, _ []string) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			assert.Equal(t, OutcomeStopped, h.Deliver(t.Context(), work, request("a")))
+			assert.Equal(t, []string{"10s rejected 1"}, h.seen)
+		})
 	})
 	t.Run("but not if the pipeline accepts the request at the end of the work", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -280,7 +292,7 @@ func TestTheDeliveryStops(t *testing.T) {
 				cancel()
 				return nil
 			})
-			assert.Equal(t, Accepted, h.Deliver(t.Context(), work, request("a")))
+			assert.Equal(t, OutcomeAccepted, h.Deliver(t.Context(), work, request("a")))
 		})
 	})
 }
@@ -334,13 +346,13 @@ func TestTheObserverIsCalledWhenThePipelineAcceptsNothingForAMinute(t *testing.T
 			func(r *configretry.BackOffConfig) { r.MaxElapsedTime = 10 * time.Second },
 			func(t *testing.T, h *harness) {
 				h.consume = until(h, 5*time.Minute, errFull)
-				for h.deliver(t, "a") != Accepted {
+				for h.deliver(t, "a") != OutcomeAccepted {
 					time.Sleep(5 * time.Second)
 				}
 			}, []string{"1m0s rejecting for 1m0s", "5m0s accepting again"}},
 		"over requests that are rejected with permanent errors": {nil, func(t *testing.T, h *harness) {
 			h.consume = until(h, 5*time.Minute, errInvalid)
-			for h.deliver(t, "a") != Accepted {
+			for h.deliver(t, "a") != OutcomeAccepted {
 				time.Sleep(20 * time.Second)
 			}
 		}, []string{"1m0s rejecting for 1m0s", "5m0s accepting again"}},

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
@@ -182,6 +183,28 @@ func ContainerName(ev *corev1.Event) string {
 // Involved returns a reference to the involved object. Each field may be empty.
 func Involved(ev *corev1.Event) resolver.Reference {
 	return reference(&ev.InvolvedObject)
+}
+
+// IsForeign reports whether an event is about an object that the namespace where it is stored does not
+// speak for. Anyone who may create events in a namespace writes any names into them, and the API server
+// compares the two namespaces, but not the scope of the kind. object is the involved object, as far as
+// it is known.
+func IsForeign(ev *corev1.Event, object *resolver.Object) bool {
+	kind := object.GroupKind()
+	switch {
+	case object.Namespace != "" && !semconv.IsClusterScoped(kind):
+		return object.Namespace != ev.Namespace
+	case kind == semconv.Namespace && object.Name == ev.Namespace:
+		return false
+	default:
+		return !IsOfCluster(ev)
+	}
+}
+
+// IsOfCluster reports whether an event is stored where those of cluster-scoped objects are: only in
+// these namespaces, the API server accepts an involved object without a namespace.
+func IsOfCluster(ev *corev1.Event) bool {
+	return ev.Namespace == metav1.NamespaceDefault || ev.Namespace == metav1.NamespaceSystem
 }
 
 // Related returns a reference to the related object; nil means that the event has none.

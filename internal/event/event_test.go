@@ -107,6 +107,44 @@ func TestReporter(t *testing.T) {
 
 	both := corev1.Event{ReportingController: "kubelet", ReportingInstance: "node-2", Source: corev1.EventSource{Component: "kubelet"}}
 	assert.Equal(t, "node-2", KubeletNode(&both))
+	both.Source.Host = "node-1"
+	assert.Equal(t, "node-1", KubeletNode(&both), "the source comes first")
+}
+
+func TestIsForeign(t *testing.T) {
+	object := func(kind, namespace, name string) *resolver.Object {
+		return &resolver.Object{APIVersion: "v1", Kind: kind, Namespace: namespace, Name: name}
+	}
+	widget := &resolver.Object{APIVersion: "example.com/v1", Kind: "Node", Namespace: "shop", Name: "n"}
+	for name, tt := range map[string]struct {
+		stored string
+		object *resolver.Object
+		want   bool
+	}{
+		"a pod of the namespace":                        {"shop", object("Pod", "shop", "fe"), false},
+		"a pod of another one":                          {"shop", object("Pod", "default", "fe"), true},
+		"a pod of another one, from kube-system":        {"kube-system", object("Pod", "shop", "fe"), true},
+		"a Node":                                        {"shop", object("Node", "", "n"), true},
+		"a Node, from default":                          {"default", object("Node", "", "n"), false},
+		"a Node, from kube-system":                      {"kube-system", object("Node", "", "n"), false},
+		"a Node that was not looked up":                 {"shop", object("Node", "shop", "n"), true},
+		"a Node of the same name":                       {"shop", object("Node", "", "shop"), true},
+		"a Node of another group":                       {"shop", widget, false},
+		"a PersistentVolume that was not looked up":     {"shop", object("PersistentVolume", "shop", "disk"), true},
+		"a StorageClass that was not looked up":         {"shop", &resolver.Object{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass", Namespace: "shop", Name: "fast"}, true},
+		"this Namespace":                                {"shop", object("Namespace", "", "shop"), false},
+		"this Namespace, not looked up":                 {"shop", object("Namespace", "shop", "shop"), false},
+		"another Namespace":                             {"shop", object("Namespace", "", "default"), true},
+		"another Namespace, not looked up":              {"shop", object("Namespace", "shop", "default"), true},
+		"another Namespace, from default":               {"default", object("Namespace", "", "shop"), false},
+		"a namespace that only looks like kube-system":  {"kube-system-2", object("Node", "", "n"), true},
+		"an object of an unknown kind, from default":    {"default", &resolver.Object{}, false},
+		"an object of an unknown kind, from the tenant": {"shop", &resolver.Object{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tt.want, IsForeign(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: tt.stored}}, tt.object))
+		})
+	}
 }
 
 func TestNode(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kind"
 )
 
@@ -23,8 +24,8 @@ type Filter struct {
 	IncludeReasons []string
 	// ExcludeReasons are globs of which none may match. They override IncludeReasons.
 	ExcludeReasons []string
-	// ExcludeNamespaces are globs of which none may match the involved object's namespace. An
-	// object that is in no namespace is never excluded.
+	// ExcludeNamespaces are globs of which none may match the involved object's namespace, which is
+	// that of the event. An object that is in no namespace is never excluded.
 	ExcludeNamespaces []string
 	// IncludeKinds are patterns of which one must match the kind of the involved object; empty takes
 	// all kinds.
@@ -50,8 +51,10 @@ func (f Filter) Wants(ev *corev1.Event) bool {
 	if matchesKind(f.ExcludeKinds, &ev.InvolvedObject) {
 		return false
 	}
-	namespace := ev.InvolvedObject.Namespace
-	return namespace == "" || !matches(f.ExcludeNamespaces, namespace)
+	if ev.InvolvedObject.Namespace == "" && event.IsOfCluster(ev) {
+		return true
+	}
+	return !matches(f.ExcludeNamespaces, ev.Namespace)
 }
 
 // matchesKind reports whether a pattern matches the kind of an object. Without an API version, the

@@ -3,18 +3,25 @@
 package filter
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/kind"
 )
 
 func TestWants(t *testing.T) {
+	stored := func(namespace, involved string) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, InvolvedObject: corev1.ObjectReference{Namespace: involved}}
+	}
 	event := func(kind, reason, namespace string) *corev1.Event {
-		return &corev1.Event{Type: kind, Reason: reason, InvolvedObject: corev1.ObjectReference{Namespace: namespace}}
+		ev := stored(cmp.Or(namespace, metav1.NamespaceDefault), namespace)
+		ev.Type, ev.Reason = kind, reason
+		return ev
 	}
 	warning := event("Warning", "FailedScheduling", "shop")
 
@@ -34,6 +41,9 @@ func TestWants(t *testing.T) {
 		"a namespace that a glob excludes":                       {Filter{ExcludeNamespaces: []string{"sh?p"}}, warning, false},
 		"a namespace that no glob excludes":                      {Filter{ExcludeNamespaces: []string{"kube-*"}}, warning, true},
 		"a cluster-scoped object is never excluded by namespace": {Filter{ExcludeNamespaces: []string{"*"}}, event("Normal", "NodeReady", ""), true},
+		"a namespace does not escape as another one":             {Filter{ExcludeNamespaces: []string{"tenant-b"}}, stored("tenant-b", "shop"), false},
+		"a namespace does not escape as the cluster":             {Filter{ExcludeNamespaces: []string{"tenant-b"}}, stored("tenant-b", ""), false},
+		"a namespace does not exclude events of another one":     {Filter{ExcludeNamespaces: []string{"shop"}}, stored("tenant-b", "shop"), true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

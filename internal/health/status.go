@@ -199,14 +199,14 @@ func (s *Status) eventLocked() *componentstatus.Event {
 // explain adds the fix to an error of the API server.
 func explain(namespace string, cause watch.Cause, err error) error {
 	switch cause {
-	case watch.Forbidden:
+	case watch.CauseForbidden:
 		role := "ClusterRole"
 		if namespace != "" {
 			role = "Role in namespace " + namespace
 		}
 		return fmt.Errorf(`no permission to list and watch events of %s: bind a %s with the rule {apiGroups: [''], resources: [events], verbs: [get, list, watch]}: %w`,
 			where(namespace), role, err)
-	case watch.Unauthorized:
+	case watch.CauseUnauthorized:
 		return fmt.Errorf("the API server does not accept the credentials for events of %s: renew the token or certificate: %w", where(namespace), err)
 	default:
 		return fmt.Errorf("events of %s: %w", where(namespace), err)

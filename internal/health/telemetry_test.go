@@ -75,7 +75,7 @@ func measureEverything(t *testing.T, id string, collector *componenttest.Telemet
 	telemetry.Rejected(1)
 	telemetry.Dropped(1)
 	telemetry.NotSaved()
-	telemetry.Restarting("", watch.Expired, nil)
+	telemetry.Restarting("", watch.CauseExpired, nil)
 	telemetry.LookupDone("found", time.Second)
 	telemetry.Forbidden("get", schema.GroupResource{Resource: "pods"}, "")
 }

@@ -6,6 +6,11 @@
 // The key `head` names the generation. All other keys contain it. A new snapshot has a new
 // generation, and is complete before the head names it: a crash at any time leaves one that can be
 // read. The receiver's checkpoint and the connector kube_rollouts use it.
+//
+// A write that failed may have been applied, or may be applied later. So no key but the head ever
+// gets two values: a snapshot that is repeated takes another generation, an entry is repeated as it
+// is, and a process appends only to a snapshot of its own. The journal assumes only that a head whose
+// write failed is not applied after a later head.
 package journal
 
 import (
@@ -13,8 +18,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
+	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
@@ -29,16 +36,19 @@ type head struct {
 	Format     int   `json:"format"`
 	Generation int64 `json:"generation"`
 	Chunks     int   `json:"chunks"`
+	// Something may be stored of generations from Oldest to Newest. Version 0.1.0 does not write them.
+	Oldest int64 `json:"oldest"`
+	Newest int64 `json:"newest"`
 }
 
 // Journal is a snapshot and the entries after it. Its methods must not be called concurrently.
 type Journal struct {
 	client       storage.Client
 	head         head
-	oldest       int64 // the lowest generation of which something may be stored
-	isUncertain  bool  // the storage may have another head, because a write has failed
-	next         int   // the index of the next entry, after the chunks and the entries before it
-	size         int   // of the entries, in bytes
+	takesEntries bool   // the snapshot is of this process, and the storage has its head
+	unanswered   []byte // the last entry, if its write failed
+	next         int    // the index of the next entry, after the chunks and the entries before it
+	size         int    // of the entries, in bytes
 	snapshotSize int
 }
 
@@ -50,7 +60,8 @@ func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*
 	if err != nil {
 		return nil, err
 	}
-	if stored == nil {
+	if len(stored) == 0 {
+		j.head.Format = format
 		return j, nil
 	}
 	if err := json.Unmarshal(stored, &j.head); err != nil {
@@ -59,33 +70,25 @@ func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*
 	if j.head.Format != format {
 		return nil, fmt.Errorf("%w: the format is %d, but this version reads %d", ErrCorrupt, j.head.Format, format)
 	}
-	if err := j.read(ctx, add); err != nil {
-		return nil, err
+	if j.head.Newest < j.head.Generation {
+		j.head.Oldest, j.head.Newest = j.head.Generation-1, j.head.Generation
 	}
-	j.oldest = max(0, j.head.Generation-1) // A crash can have left it.
-	j.removeReplaced(ctx)
-	return j, nil
+	return j, j.read(ctx, add)
 }
 
 func (j *Journal) read(ctx context.Context, add func([]byte) error) error {
 	for ; ; j.next++ {
 		value, err := j.client.Get(ctx, keyOf(j.head.Generation, j.next))
-		isChunk := j.next < j.head.Chunks
-		switch {
-		case err == nil && value == nil && !isChunk:
+		switch isMissing := err == nil && len(value) == 0; { // Some storage has an empty value for a missing key.
+		case isMissing && j.next >= j.head.Chunks:
 			return nil
-		case err == nil && value == nil:
+		case isMissing:
 			err = fmt.Errorf("%w: it is missing", ErrCorrupt)
 		case err == nil:
 			err = add(value)
 		}
 		if err != nil {
 			return fmt.Errorf("part %d of the stored state: %w", j.next, err)
-		}
-		if isChunk {
-			j.snapshotSize += len(value)
-		} else {
-			j.size += len(value)
 		}
 	}
 }
@@ -95,77 +98,96 @@ func keyOf(generation int64, index int) string {
 	return strconv.FormatInt(generation, 10) + "/" + strconv.Itoa(index)
 }
 
-// Append stores an entry. After an error, the next entry takes its place.
+// Append stores an entry. It must not be empty. After an error, callers must call Retry or Snapshot
+// until one of them succeeds.
 func (j *Journal) Append(ctx context.Context, entry []byte) error {
-	if j.isUncertain || j.next == 0 && j.head.Generation == 0 {
-		// Without this head, a restart would not look for entries.
-		current := j.head
-		current.Format = format
-		if err := j.writeHead(ctx, current); err != nil {
-			return err
-		}
+	if err := j.Retry(ctx); err != nil {
+		return err
 	}
-	if err := j.client.Set(ctx, keyOf(j.head.Generation, j.next), entry); err != nil {
+	j.unanswered = entry
+	return j.Retry(ctx)
+}
+
+// Retry stores the entry that Append could not store. It changes nothing in the entry: if the first
+// write is applied late, it has the same value.
+func (j *Journal) Retry(ctx context.Context) error {
+	if len(j.unanswered) == 0 {
+		return nil
+	}
+	if !j.takesEntries {
+		return errors.New("an entry can only follow a snapshot of the same process")
+	}
+	if err := j.client.Set(ctx, keyOf(j.head.Generation, j.next), j.unanswered); err != nil {
 		return err
 	}
 	j.next++
-	j.size += len(entry)
+	j.size += len(j.unanswered)
+	j.unanswered = nil
 	return nil
 }
 
-func (j *Journal) writeHead(ctx context.Context, h head) error {
-	encoded, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	if err := j.client.Set(ctx, "head", encoded); err != nil {
-		j.isUncertain = true
-		return err
-	}
-	j.head, j.isUncertain = h, false
-	return nil
-}
-
-// IsNew reports whether nothing is stored.
+// IsNew reports whether nothing was stored.
 func (j *Journal) IsNew() bool { return j.next == 0 }
 
 // minSize is the number of bytes of entries from which a snapshot is worth its cost. Reading that
 // many takes a fraction of a second.
 const minSize = 4 << 20
 
-// WantsSnapshot reports whether the entries take more than the snapshot: a new one costs, in
-// proportion, no more than the entries did.
-func (j *Journal) WantsSnapshot() bool { return j.size > max(minSize, j.snapshotSize) }
+// WantsSnapshot reports whether entries must wait for a snapshot, or take more than the last one: a
+// new one costs, in proportion, no more than the entries did.
+func (j *Journal) WantsSnapshot() bool {
+	return !j.takesEntries || j.size > max(minSize, j.snapshotSize)
+}
 
-// Snapshot replaces everything by the chunks.
-func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
-	next := head{Format: format, Generation: j.head.Generation + 1, Chunks: len(chunks)}
-	if err := j.remove(ctx, next.Generation); err != nil { // A snapshot that failed can have left it.
+// Snapshot replaces everything by the chunks. None of them may be empty.
+func (j *Journal) Snapshot(ctx context.Context, chunks iter.Seq[[]byte]) error {
+	// Once this head is stored, it does not matter whether the one before was. Before that, nothing may
+	// be removed.
+	j.head.Newest++
+	if err := j.writeHead(ctx); err != nil {
 		return err
 	}
-	total := 0
-	for i, chunk := range chunks {
-		if err := j.client.Set(ctx, keyOf(next.Generation, i), chunk); err != nil {
+	if err := j.removeOthers(ctx); err != nil {
+		return err
+	}
+	next, size := j.head, 0
+	next.Generation, next.Chunks = next.Newest, 0
+	for chunk := range chunks {
+		if err := j.client.Set(ctx, keyOf(next.Generation, next.Chunks), chunk); err != nil {
 			return err
 		}
-		total += len(chunk)
+		next.Chunks++
+		size += len(chunk)
 	}
-	if err := j.writeHead(ctx, next); err != nil {
+	j.head, j.unanswered, j.next, j.size, j.snapshotSize = next, nil, next.Chunks, 0, size
+	err := j.writeHead(ctx)
+	if j.takesEntries = err == nil; err != nil {
 		return err
 	}
-	j.next, j.size, j.snapshotSize = len(chunks), 0, total
-	j.removeReplaced(ctx)
+	_ = j.removeOthers(ctx) // What a full disk does not delete stays until the next snapshot.
 	return nil
 }
 
-// removeReplaced deletes the generations that snapshots have replaced. Nobody reads them: what cannot
-// be deleted, such as from a full disk, stays until the next snapshot.
-func (j *Journal) removeReplaced(ctx context.Context) {
-	for ; j.oldest < j.head.Generation; j.oldest++ {
-		if j.remove(ctx, j.oldest) != nil {
-			return
+func (j *Journal) writeHead(ctx context.Context) error {
+	encoded, err := json.Marshal(j.head)
+	if err != nil {
+		return err
+	}
+	return j.client.Set(ctx, "head", encoded)
+}
+
+// removeOthers deletes all generations but the one that the head names.
+func (j *Journal) removeOthers(ctx context.Context) error {
+	for generation := j.head.Oldest; generation <= j.head.Newest; generation++ {
+		if generation == j.head.Generation {
+			continue
+		}
+		if err := j.remove(ctx, generation); err != nil {
+			return err
 		}
 	}
+	j.head.Oldest = j.head.Generation
+	return nil
 }
 
 // SetAside starts a journal from scratch, and leaves what is stored where it is. The key that it
@@ -175,18 +197,14 @@ func SetAside(ctx context.Context, client storage.Client) (j *Journal, key strin
 	if err != nil {
 		return nil, "", err
 	}
-	j = &Journal{client: client}
-	_ = json.Unmarshal(stored, &j.head) // If it cannot be read, nothing is known of a generation.
-	generation := j.head.Generation
+	generation := time.Now().UnixNano() // If the head cannot be read, nothing is known of the others.
 	key = "set_aside/" + strconv.FormatInt(generation, 10)
-	next := head{Format: format, Generation: generation + 2} // Open removes the one before it.
-	encoded, err := json.Marshal(next)
+	j = &Journal{client: client, head: head{Format: format, Generation: generation, Oldest: generation, Newest: generation}}
+	encoded, err := json.Marshal(j.head)
 	if err != nil {
 		return nil, "", err
 	}
-	err = client.Batch(ctx, storage.SetOperation(key, stored), storage.SetOperation("head", encoded))
-	j.head, j.oldest = next, next.Generation
-	return j, key, err
+	return j, key, client.Batch(ctx, storage.SetOperation(key, stored), storage.SetOperation("head", encoded))
 }
 
 // maxOps bounds the deletions of one request.
@@ -202,7 +220,7 @@ func (j *Journal) remove(ctx context.Context, generation int64) error {
 		if err != nil {
 			return err
 		}
-		if value == nil {
+		if len(value) == 0 {
 			break
 		}
 		ops = append(ops, storage.DeleteOperation(key))

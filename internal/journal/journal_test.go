@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,22 +25,27 @@ var errCrash = errors.New("the process ended")
 type memory struct {
 	values map[string][]byte
 	writes int // that are left; negative: any number
+	reads  int
 
-	isBrief      bool   // only one write fails
 	isUnreadable bool   // all reads fail
-	unanswered   string // the key of which writes arrive, but fail; empty: none
+	isUnanswered bool   // a head of two chunks is applied, but its write fails
+	missing      []byte // the value of a missing key
 }
 
 func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.reads++
 	if m.isUnreadable {
 		return nil, errCrash
 	}
-	return m.values[key], nil
+	if value, ok := m.values[key]; ok {
+		return value, nil
+	}
+	return m.missing, nil
 }
 
 func (m *memory) write() error {
 	left := m.writes
-	if left != 0 || m.isBrief {
+	if left != 0 {
 		m.writes--
 	}
 	if left == 0 {
@@ -52,7 +59,7 @@ func (m *memory) Set(_ context.Context, key string, value []byte) error {
 		return err
 	}
 	m.values[key] = value
-	if key == m.unanswered {
+	if m.isUnanswered && key == "head" && strings.Contains(string(value), `"chunks":2`) {
 		return errCrash
 	}
 	return nil
@@ -91,82 +98,165 @@ func open(t *testing.T, m *memory) (j *journal.Journal, stored []string) {
 	return j, stored
 }
 
-// life appends two entries, replaces them by a snapshot, and appends one more.
+// chunks returns the chunks of a snapshot.
+func chunks(all ...string) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, one := range all {
+			if !yield([]byte(one)) {
+				return
+			}
+		}
+	}
+}
+
+// life writes a snapshot, appends two entries, replaces everything by a snapshot, and appends one more.
 func life(ctx context.Context, j *journal.Journal) error {
 	return errors.Join(
-		j.Append(ctx, []byte("a")), j.Append(ctx, []byte("b")),
-		j.Snapshot(ctx, [][]byte{[]byte("a"), []byte("b")}),
-		j.Append(ctx, []byte("c")),
+		j.Snapshot(ctx, chunks("-")), j.Append(ctx, []byte("a")), j.Append(ctx, []byte("b")),
+		j.Snapshot(ctx, chunks("a", "b")), j.Append(ctx, []byte("c")),
 	)
 }
 
 func TestJournalIsReadAgain(t *testing.T) {
 	t.Parallel()
-	m := &memory{values: map[string][]byte{}, writes: -1}
-	j, stored := open(t, m)
-	assert.Empty(t, stored)
-	require.NoError(t, life(t.Context(), j))
-	_, stored = open(t, m)
-	assert.Equal(t, []string{"a", "b", "c"}, stored)
-	assert.Len(t, m.values, 4, "the head, two chunks and an entry")
-}
-
-// TestCrash: whichever write is the last one, what was stored before can be read.
-func TestCrash(t *testing.T) {
-	t.Parallel()
-	for writes := range 9 {
-		t.Run(fmt.Sprint(writes), func(t *testing.T) {
+	for name, empty := range map[string][]byte{"a missing key has no value": nil, "a missing key has an empty value": {}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &memory{values: map[string][]byte{}, writes: writes}
-			j, _ := open(t, m)
-			acknowledged := 0
-			for _, entry := range []string{"a", "b"} {
-				if j.Append(t.Context(), []byte(entry)) == nil {
-					acknowledged++
-				}
-			}
-			_ = j.Snapshot(t.Context(), [][]byte{[]byte("a"), []byte("b")}[:acknowledged])
-			m.writes = -1
+			m := &memory{values: map[string][]byte{}, writes: -1, missing: empty}
 			j, stored := open(t, m)
-			assert.Equal(t, []string{"a", "b"}[:acknowledged], append([]string{}, stored...))
-			require.NoError(t, j.Append(t.Context(), []byte("c")))
-			before := maps.Clone(m.values)
-			_, stored = open(t, m)
-			assert.Equal(t, append([]string{"a", "b"}[:acknowledged:acknowledged], "c"), stored)
-			assert.Equal(t, before, m.values, "nothing is left to remove")
+			assert.Empty(t, stored)
+			assert.True(t, j.IsNew())
+			require.NoError(t, life(t.Context(), j))
+			j, stored = open(t, m)
+			assert.Equal(t, []string{"a", "b", "c"}, stored)
+			assert.False(t, j.IsNew())
+			assert.Len(t, m.values, 4, "the head, two chunks and an entry")
 		})
 	}
 }
 
-// surplus is a chunk that the next snapshot does not have.
-const surplus = "-"
-
-// TestAWriteThatFails: whichever write fails, those after it succeed, and all that was acknowledged can be read.
-func TestAWriteThatFails(t *testing.T) {
+// TestAnEntryNeedsASnapshotOfItsProcess: an entry of the process before may arrive late, at the same key.
+func TestAnEntryNeedsASnapshotOfItsProcess(t *testing.T) {
 	t.Parallel()
-	for writes := range 16 {
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.ErrorContains(t, j.Append(t.Context(), []byte("a")), "snapshot")
+	require.NoError(t, life(t.Context(), j))
+	j, _ = open(t, m)
+	require.ErrorContains(t, j.Append(t.Context(), []byte("d")), "snapshot")
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"a", "b", "c"}, stored)
+}
+
+// TestAnEntryNeedsASnapshotThatIsStored: after a crash, another head would hide the entry.
+func TestAnEntryNeedsASnapshotThatIsStored(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, j.Snapshot(t.Context(), chunks("a")))
+	m.writes = 3 // The second head fails.
+	require.ErrorIs(t, j.Snapshot(t.Context(), chunks("a", "b")), errCrash)
+	m.writes = -1
+	require.ErrorContains(t, j.Append(t.Context(), []byte("c")), "snapshot")
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"a"}, stored)
+}
+
+// TestASnapshotIsRepeatedAfterAHeadWithoutAnAnswer: the storage has the head of the first try. Whichever write of the second
+// try is the last one, all can be read.
+func TestASnapshotIsRepeatedAfterAHeadWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for writes := range 8 {
+		m := &memory{values: map[string][]byte{}, writes: -1}
+		j, _ := open(t, m)
+		require.NoError(t, errors.Join(j.Snapshot(t.Context(), chunks("a")), j.Append(t.Context(), []byte("b"))))
+		m.isUnanswered = true
+		require.ErrorIs(t, j.Snapshot(t.Context(), chunks("a", "b")), errCrash)
+		m.isUnanswered, m.writes = false, writes
+		_ = j.Snapshot(t.Context(), chunks("a", "b"))
+		m.writes = -1
+		_, stored := open(t, m)
+		assert.Equal(t, []string{"a", "b"}, stored, "after %d writes", writes)
+	}
+}
+
+// TestASnapshotLooksOnlyForWhatMayBeLeft: its cost does not grow with the number of snapshots.
+func TestASnapshotLooksOnlyForWhatMayBeLeft(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	reads := func() int {
+		before := m.reads
+		require.NoError(t, j.Snapshot(t.Context(), chunks("a")))
+		return m.reads - before
+	}
+	reads()
+	want := reads()
+	for range 10 {
+		assert.Equal(t, want, reads())
+	}
+}
+
+// TestAnEntryIsRepeatedAsItIs: it keeps its key and its value, and the next one does not overtake it.
+func TestAnEntryIsRepeatedAsItIs(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, j.Snapshot(t.Context(), chunks("-")))
+	m.writes = 0
+	require.ErrorIs(t, j.Append(t.Context(), []byte("a")), errCrash)
+	require.ErrorIs(t, j.Retry(t.Context()), errCrash)
+	require.ErrorIs(t, j.Append(t.Context(), []byte("b")), errCrash)
+	m.writes = -1
+	require.NoError(t, j.Append(t.Context(), []byte("c")))
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"-", "a", "c"}, stored)
+	require.NoError(t, j.Retry(t.Context()))
+	_, again := open(t, m)
+	assert.Equal(t, stored, again, "nothing is left to repeat")
+}
+
+// TestASnapshotReplacesAnEntryThatFailed: the entry is not appended to what has it already.
+func TestASnapshotReplacesAnEntryThatFailed(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, j.Snapshot(t.Context(), chunks("-")))
+	m.writes = 0
+	require.ErrorIs(t, j.Append(t.Context(), []byte("a")), errCrash)
+	m.writes = -1
+	require.NoError(t, j.Snapshot(t.Context(), chunks("b")))
+	require.NoError(t, j.Append(t.Context(), []byte("c")))
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"b", "c"}, stored)
+}
+
+// TestCrash: whichever write is the last one, what was stored before can be read, and the next process
+// leaves nothing of what is not needed.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	for writes := range 12 {
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
-			m := &memory{values: map[string][]byte{}, writes: writes, isBrief: true}
+			m := &memory{values: map[string][]byte{}, writes: writes}
 			j, _ := open(t, m)
-			acknowledged := ""
-			isKept := func() {
-				t.Helper()
-				_, stored := open(t, &memory{values: maps.Clone(m.values), writes: -1})
-				assert.Equal(t, acknowledged, strings.ReplaceAll(strings.Join(stored, ""), surplus, ""))
+			want := []string{}
+			if j.Snapshot(t.Context(), chunks("a", "b")) == nil {
+				want = []string{"a", "b"}
 			}
-			for _, entry := range []string{"a", "b", "c", "d", "e"} {
-				if j.Append(t.Context(), []byte(entry)) == nil {
-					acknowledged += entry
-				}
-				isKept()
-				if entry == "b" || entry == "d" {
-					_ = j.Snapshot(t.Context(), [][]byte{[]byte(acknowledged), []byte(surplus), []byte(surplus)})
-					isKept()
-					_ = j.Snapshot(t.Context(), [][]byte{[]byte(acknowledged)})
-					isKept()
-				}
+			if j.Append(t.Context(), []byte("c")) == nil {
+				want = append(want, "c")
 			}
+			if j.Snapshot(t.Context(), chunks("abc")) == nil {
+				want = []string{"abc"}
+			}
+			m.writes = -1
+			j, stored := open(t, m)
+			assert.Equal(t, want, append([]string{}, stored...))
+			require.NoError(t, j.Snapshot(t.Context(), chunks("d")))
+			_, stored = open(t, m)
+			assert.Equal(t, []string{"d"}, stored)
+			assert.Len(t, m.values, 2, "the head and a chunk")
 		})
 	}
 }
@@ -183,11 +273,13 @@ func TestAStorageThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, err, errCrash)
 	_, _, err = journal.SetAside(t.Context(), m)
 	require.ErrorIs(t, err, errCrash)
-	require.ErrorIs(t, j.Snapshot(t.Context(), [][]byte{[]byte("a")}), errCrash)
+	require.ErrorIs(t, j.Snapshot(t.Context(), chunks("a")), errCrash)
+	delete(before, "head") // It names the same generation.
+	delete(m.values, "head")
 	assert.Equal(t, before, m.values)
 }
 
-// TestASnapshotIsWanted when the entries take more than the snapshot, and more than 4 MiB, also after a restart.
+// TestASnapshotIsWanted when the entries take more than the snapshot, and more than 4 MiB, and after a start.
 func TestASnapshotIsWanted(t *testing.T) {
 	t.Parallel()
 	m := &memory{values: map[string][]byte{}, writes: -1}
@@ -197,46 +289,21 @@ func TestASnapshotIsWanted(t *testing.T) {
 		t.Helper()
 		assert.Equal(t, wanted, j.WantsSnapshot(), when)
 		again, _ := open(t, m)
-		assert.Equal(t, wanted, again.WantsSnapshot(), "%s, after a restart", when)
+		assert.True(t, again.WantsSnapshot(), "%s, after a start", when)
 	}
-	check(false, "nothing is stored")
+	check(true, "nothing is stored")
+	require.NoError(t, j.Snapshot(t.Context(), chunks("-")))
+	check(false, "a snapshot")
 	require.NoError(t, errors.Join(j.Append(t.Context(), megabytes(3)), j.Append(t.Context(), megabytes(1))))
 	check(false, "4 MiB of entries")
 	require.NoError(t, j.Append(t.Context(), []byte("a")))
 	check(true, "more than 4 MiB of entries")
-	require.NoError(t, j.Snapshot(t.Context(), [][]byte{megabytes(3), megabytes(3)}))
+	require.NoError(t, j.Snapshot(t.Context(), slices.Values([][]byte{megabytes(3), megabytes(3)})))
 	check(false, "a snapshot of 6 MiB")
 	require.NoError(t, j.Append(t.Context(), megabytes(6)))
 	check(false, "as much in entries")
 	require.NoError(t, j.Append(t.Context(), []byte("a")))
 	check(true, "more in entries")
-}
-
-// TestHeadWithoutAnAnswer: a snapshot whose head arrived, although its write failed, does not hide the
-// entries that come after it.
-func TestHeadWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
-	m := &memory{values: map[string][]byte{}, writes: -1}
-	j, _ := open(t, m)
-	require.NoError(t, j.Append(t.Context(), []byte("a")))
-	m.unanswered = "head"
-	require.ErrorIs(t, j.Snapshot(t.Context(), [][]byte{[]byte("a")}), errCrash)
-	m.unanswered = ""
-	require.NoError(t, j.Append(t.Context(), []byte("b")))
-	_, stored := open(t, m)
-	assert.Equal(t, []string{"a", "b"}, stored)
-}
-
-// TestASnapshotAfterOneThatFailed: what the first one left is not read as entries of the second one.
-func TestASnapshotAfterOneThatFailed(t *testing.T) {
-	t.Parallel()
-	m := &memory{values: map[string][]byte{}, writes: 3}
-	j, _ := open(t, m)
-	require.ErrorIs(t, j.Snapshot(t.Context(), [][]byte{[]byte("a"), []byte("b"), []byte("c")}), errCrash)
-	m.writes = -1
-	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("a")}))
-	_, stored := open(t, m)
-	assert.Equal(t, []string{"a"}, stored)
 }
 
 func TestStrangeContent(t *testing.T) {
@@ -265,9 +332,13 @@ func TestSetAside(t *testing.T) {
 	j, key, err := journal.SetAside(t.Context(), m)
 	require.NoError(t, err)
 	assert.Equal(t, head, m.values[key])
-	require.NoError(t, j.Append(t.Context(), []byte("d")))
+	assert.True(t, j.IsNew())
 	_, stored := open(t, m)
+	assert.Empty(t, stored)
+	require.NoError(t, j.Snapshot(t.Context(), chunks("d")))
+	j, stored = open(t, m)
 	assert.Equal(t, []string{"d"}, stored)
+	require.NoError(t, j.Snapshot(t.Context(), chunks("e")))
 	delete(before, "head")
 	for name, value := range before {
 		assert.Equal(t, value, m.values[name], "the key %s stays", name)
@@ -280,16 +351,35 @@ func TestARemovalThatFails(t *testing.T) {
 	t.Parallel()
 	m := &memory{values: map[string][]byte{}, writes: -1}
 	j, _ := open(t, m)
-	require.NoError(t, errors.Join(j.Append(t.Context(), []byte("a")), j.Append(t.Context(), []byte("b"))))
-	m.writes = 3 // the chunk, the head, and one of two removals
-	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("ab")}))
-	j, stored := open(t, m)
-	assert.Equal(t, []string{"ab"}, stored)
+	require.NoError(t, errors.Join(j.Snapshot(t.Context(), chunks("a")), j.Append(t.Context(), []byte("b"))))
+	m.writes = 4 // the head, the chunk, the head, and one of two removals
+	require.NoError(t, j.Snapshot(t.Context(), chunks("ab")))
+	assert.Len(t, m.values, 3)
 	m.writes = -1
-	restarted := &memory{values: maps.Clone(m.values), writes: -1}
-	open(t, restarted)
-	assert.Len(t, restarted.values, 2, "a restart deletes the rest, too")
 	require.NoError(t, j.Append(t.Context(), []byte("c")))
-	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("ab"), []byte("c")}))
-	assert.Len(t, m.values, 3, "the head and two chunks")
+	restarted := &memory{values: maps.Clone(m.values), writes: -1}
+	again, stored := open(t, restarted)
+	assert.Equal(t, []string{"ab", "c"}, stored)
+	for _, next := range []struct {
+		*journal.Journal
+		*memory
+	}{{j, m}, {again, restarted}} {
+		require.NoError(t, next.Snapshot(t.Context(), chunks("abc")))
+		assert.Len(t, next.values, 2, "the head and a chunk")
+	}
+}
+
+// TestWhatVersion010Wrote: a crash of it can have left the generation before, and a part of the one after.
+func TestWhatVersion010Wrote(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{
+		"head": []byte(`{"format":1,"generation":2,"chunks":1}`),
+		"0/0":  []byte("set aside"), "1/0": []byte("-"), "2/0": []byte("a"), "2/1": []byte("b"), "3/0": []byte("-"), "3/1": []byte("-"),
+	}, writes: -1}
+	j, stored := open(t, m)
+	assert.Equal(t, []string{"a", "b"}, stored)
+	require.NoError(t, j.Snapshot(t.Context(), chunks("ab")))
+	_, stored = open(t, m)
+	assert.Equal(t, []string{"ab"}, stored)
+	assert.Len(t, m.values, 3, "the head, the chunk, and what was set aside")
 }

@@ -5,6 +5,7 @@ package kubeclient
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -34,9 +35,6 @@ func ClusterUID(ctx context.Context, client rest.Interface, logger *zap.Logger) 
 // missing, or a proxy does not let the request through. Any other error may be over soon. No status
 // means that there was no response.
 func isAnswer(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+	passing := []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError && !slices.Contains(passing, status)
 }

@@ -72,11 +72,7 @@ func load(auth Auth) (*rest.Config, error) {
 	case AuthKubeConfig:
 		return fromKubeconfig(auth)
 	case AuthNone:
-		config, err := unauthenticated()
-		if err != nil {
-			return nil, err
-		}
-		return direct(config), nil
+		return unauthenticated()
 	default:
 		return nil, fmt.Errorf("auth_type: %q is not known; use %s, %s or %s", auth.Type, AuthServiceAccount, AuthKubeConfig, AuthNone)
 	}
@@ -153,9 +149,9 @@ func unauthenticated() (*rest.Config, error) {
 		return nil, errors.New("auth_type: none needs KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment; outside a cluster set auth_type: " + AuthKubeConfig)
 	}
 	if scheme, name, found := strings.Cut(host, "://"); found {
-		return &rest.Config{Host: scheme + "://" + net.JoinHostPort(name, port)}, nil
+		return direct(&rest.Config{Host: scheme + "://" + net.JoinHostPort(name, port)}), nil
 	}
-	config := &rest.Config{Host: "https://" + net.JoinHostPort(host, port)}
+	config := direct(&rest.Config{Host: "https://" + net.JoinHostPort(host, port)})
 	if _, err := os.Stat(serviceAccountCA); err == nil {
 		config.CAFile = serviceAccountCA
 	}
@@ -177,16 +173,7 @@ func Events(config *rest.Config) (*rest.RESTClient, error) {
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return answers{next} })
-	others, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	config.Dial = paced(Dial)
-	watches, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return rest.RESTClientForConfigAndClient(config, &http.Client{Transport: &separated{watches, others}, Timeout: config.Timeout})
+	return rest.RESTClientFor(config)
 }
 
 // Close closes the connections of a client that has no requests any more. Otherwise each stays for

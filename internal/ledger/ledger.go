@@ -268,17 +268,31 @@ func (l *Ledger) Changed() iter.Seq2[string, []byte] {
 	}
 }
 
-// All returns all entries, in the form that Restore takes.
+// All returns all entries as they are now, in the form that Restore takes. It copies them: the iteration
+// may come later, and in another goroutine.
 func (l *Ledger) All() iter.Seq2[string, []byte] {
+	type copied struct {
+		identity
+		value [entrySize]byte
+	}
+	positions, events := map[string][]byte{}, make([]copied, 0, l.Len())
+	for _, s := range l.byID {
+		if next := s.toNote(); next.Listed {
+			positions[string(streamKind)+s.namespace] = next.encode()
+		}
+		for k, e := range s.events {
+			events = append(events, copied{k, l.encode(k, e, s)})
+		}
+	}
 	return func(yield func(string, []byte) bool) {
-		for _, s := range l.byID {
-			if next := s.toNote(); next.Listed && !yield(string(streamKind)+s.namespace, next.encode()) {
+		for key, value := range positions {
+			if !yield(key, value) {
 				return
 			}
-			for k := range s.events {
-				if !yield(string(countKind)+string(k[:]), l.value(k, s)) {
-					return
-				}
+		}
+		for _, e := range events {
+			if !yield(string(countKind)+string(e.identity[:]), e.value[:]) {
+				return
 			}
 		}
 	}

@@ -45,13 +45,20 @@ func (l *counts) value(k identity, s *stream) []byte {
 	if !ok {
 		return nil
 	}
-	deleted, _ := l.deleted.Peek(k)
-	b := make([]byte, 0, entrySize)
-	b = binary.BigEndian.AppendUint64(b, e.uid.uint64())
-	b = binary.BigEndian.AppendUint64(b, e.resourceVersion.uint64())
-	b = binary.BigEndian.AppendUint32(b, uint32(e.count))
-	b = binary.BigEndian.AppendUint64(b, s.id)
-	return binary.BigEndian.AppendUint32(b, deleted.at)
+	value := l.encode(k, e, s)
+	return value[:]
+}
+
+func (l *counts) encode(k identity, e entry, s *stream) (value [entrySize]byte) {
+	binary.BigEndian.PutUint64(value[:], e.uid.uint64())
+	binary.BigEndian.PutUint64(value[8:], e.resourceVersion.uint64())
+	binary.BigEndian.PutUint32(value[16:], uint32(e.count))
+	binary.BigEndian.PutUint64(value[20:], s.id)
+	if e.isGone() {
+		deleted, _ := l.deleted.Peek(k)
+		binary.BigEndian.PutUint32(value[28:], deleted.at)
+	}
+	return value
 }
 
 // restored is an entry before Settle gives it to its stream.

@@ -32,7 +32,7 @@ type window struct {
 	kept *kept // nil: nothing came since the record that opened the window
 }
 
-// kept is what came while a window was open: the newest state of each event, and its deletion.
+// kept is what came while a window was open: the state of each event with most occurrences, and its deletion.
 type kept struct {
 	newest *corev1.Event
 	states []keptState         // in the order in which their events first came
@@ -104,7 +104,7 @@ func (w *windows) begin(k windowKey, now time.Time) {
 	w.order = append(w.order, opened)
 }
 
-// keep keeps a state of an event.
+// keep keeps a state of an event, if it has more occurrences than the one that it keeps.
 func (w *windows) keep(open *window, s Seen, state seen, first uint64) {
 	k := open.kept
 	if k == nil {
@@ -117,8 +117,7 @@ func (w *windows) keep(open *window, s Seen, state seen, first uint64) {
 	if i, isKept := k.index[object]; !isKept {
 		k.index[object], k.newest = len(k.states), s.Event
 		k.states = append(k.states, keptState{seen: state, at: s.At})
-	} else if known := &k.states[i]; state.isNewerThan(known.entry) {
-		state.count = max(state.count, known.count)
+	} else if known := &k.states[i]; state.count > known.count {
 		known.seen, k.newest = state, s.Event
 	}
 	w.bytes += k.weight()

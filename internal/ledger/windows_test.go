@@ -123,6 +123,16 @@ func TestADeletionOfWhatNoWindowKeepsIsRememberedAtOnce(t *testing.T) {
 	require.Zero(t, l.Live())
 }
 
+func TestARecordHasTheStateWithItsOccurrences(t *testing.T) {
+	l := withWindows("")
+	for _, ev := range []*corev1.Event{observed("1", "ns", "BackOff", 1), observed("2", "ns", "BackOff", 9), observed("3", "ns", "BackOff", 7)} {
+		change(l, "", ev, start)
+	}
+	records := l.Due(start.Add(time.Minute), 10)
+	require.Len(t, records, 1)
+	require.EqualValues(t, 9, records[0].Event.Count, "not the one whose count went down")
+}
+
 func TestARecordSaysWhenTheFirstOfItsOccurrencesWasSeen(t *testing.T) {
 	l := withWindows("")
 	change(l, "", observed("1", "ns", "BackOff", 1), start)

@@ -104,6 +104,7 @@ func TestARecordAndItsResourceHaveAtMost120Attributes(t *testing.T) {
 	ev.Reason, ev.Type, ev.Action, ev.ReportingController, ev.ReportingInstance = "R", "Warning", "A", "c", "i"
 	ev.InvolvedObject.FieldPath, ev.InvolvedObject.ResourceVersion, ev.FirstTimestamp = "spec.containers{c}", "1", metav1.NewTime(seenAt)
 	ev.Related = &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "r", UID: "u"}
+	ev.Namespace = "default"
 	own := of(ev)
 	without := convert(own).ResourceLogs().At(0)
 	ownOfResource := without.Resource().Attributes().Len()

@@ -43,7 +43,7 @@ const (
 	// accepts 128, adds 5 of its own, and 3 for a trace context.
 	maxAttributes = 120
 	// ownOfRecord is the maximum number of attributes that writeAttributes writes, without tags.
-	ownOfRecord = 19
+	ownOfRecord = 20
 )
 
 // Convert writes one record for each observation. Records of one involved object keep their order.
@@ -239,6 +239,9 @@ func writeAttributes(attributes pcommon.Map, o *observation.Observation) {
 	attributes.EnsureCapacity(16)
 	put := semconv.Writer(attributes)
 	put.String("k8s.event.name", ev.Name)
+	if o.Chain.Objects[0].Namespace != ev.Namespace || o.Chain.Resolution == observation.Foreign {
+		put.String("k8s.event.namespace", ev.Namespace)
+	}
 	put.String("k8s.event.uid", string(ev.UID))
 	put.String("k8s.event.reason", ev.Reason)
 	put.String("k8s.event.type", ev.Type)

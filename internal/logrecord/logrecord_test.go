@@ -71,6 +71,78 @@ func TestContainersOfAPodAreResourcesOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestOnlyAKubeletNamesTheNodeOfAPod: a record gets no node from another record about the same pod, and
+// none from a reporter that is no kubelet, or whose event is about something else.
+func TestOnlyAKubeletNamesTheNodeOfAPod(t *testing.T) {
+	reported := func(name, kind, component, host string) observation.Observation {
+		ev := podEvent(name, "a")
+		ev.InvolvedObject.Kind, ev.Source = kind, corev1.EventSource{Component: component, Host: host}
+		return of(ev)
+	}
+	logs := convert(
+		reported("kubelet", "Pod", "kubelet", "node-1"), reported("scheduler", "Pod", "default-scheduler", "node-2"),
+		reported("kubelet of another node", "Pod", "kubelet", "node-3"), reported("claim", "PersistentVolumeClaim", "kubelet", "node-4"),
+	)
+	nodes := map[string]string{}
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, record := range resource.ScopeLogs().At(0).LogRecords().All() {
+			nodes[valueOf(record.Attributes(), "k8s.event.name")] = valueOf(resource.Resource().Attributes(), "k8s.node.name")
+		}
+	}
+	assert.Equal(t, map[string]string{"kubelet": "node-1", "scheduler": "", "kubelet of another node": "node-3", "claim": ""}, nodes)
+}
+
+func TestTheNamespaceOfAnEventOutsideThatOfItsObject(t *testing.T) {
+	object := func(kind, namespace, name string) *resolver.Object {
+		return &resolver.Object{APIVersion: "v1", Kind: kind, Namespace: namespace, Name: name}
+	}
+	for name, tt := range map[string]struct {
+		stored    string
+		chain     resolver.Chain
+		namespace string // k8s.namespace.name
+		want      string // k8s.event.namespace
+	}{
+		"an object of the same one": {"shop", resolver.Chain{Objects: []*resolver.Object{object("Pod", "shop", "fe")}}, "shop", ""},
+		"a Node":                    {"default", resolver.Chain{Objects: []*resolver.Object{object("Node", "", "n")}}, "", "default"},
+		"a Namespace":               {"default", resolver.Chain{Objects: []*resolver.Object{object("Namespace", "", "shop")}}, "shop", "default"},
+		"a foreign event": {
+			"tenant-b", resolver.Chain{Objects: []*resolver.Object{{Namespace: "tenant-b"}}, Resolution: observation.Foreign}, "tenant-b", "tenant-b",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := of(podEvent("1", "a"))
+			o.Event.Namespace, o.Chain = tt.stored, tt.chain
+			resource := convert(o).ResourceLogs().At(0)
+			assert.Equal(t, tt.namespace, valueOf(resource.Resource().Attributes(), "k8s.namespace.name"))
+			assert.Equal(t, tt.want, valueOf(resource.ScopeLogs().At(0).LogRecords().At(0).Attributes(), "k8s.event.namespace"))
+		})
+	}
+}
+
+// TestARecordOfAForeignEvent has what the event says, and nothing of the object that it names.
+func TestARecordOfAForeignEvent(t *testing.T) {
+	ev := podEvent("1", "worker-1")
+	ev.Namespace = "tenant-b"
+	ev.InvolvedObject.Kind, ev.InvolvedObject.UID = "Node", "forged"
+	ev.Source = corev1.EventSource{Component: "kubelet", Host: "worker-1"}
+	o := of(ev)
+	o.Chain = resolver.Chain{Objects: []*resolver.Object{{Namespace: "tenant-b"}}, Resolution: observation.Foreign}
+	resource := convert(o).ResourceLogs().At(0)
+	assert.Equal(t, map[string]any{
+		"k8s.namespace.name": "tenant-b", "k8s.object.api_version": "v1", "k8s.object.kind": "Node",
+		"k8s.object.name": "worker-1", "k8s.object.uid": "forged",
+	}, resource.Resource().Attributes().AsRaw())
+	assert.Equal(t, "foreign", valueOf(resource.ScopeLogs().At(0).LogRecords().At(0).Attributes(), "k8s.owner.resolution"))
+}
+
+// valueOf returns an attribute; empty: there is none.
+func valueOf(attributes pcommon.Map, name string) string {
+	if value, ok := attributes.Get(name); ok {
+		return value.Str()
+	}
+	return ""
+}
+
 func TestSeverity(t *testing.T) {
 	for eventType, want := range map[string]plog.SeverityNumber{
 		"Normal": plog.SeverityNumberInfo, "Warning": plog.SeverityNumberWarn, "Audit": plog.SeverityNumberUnspecified, "": plog.SeverityNumberUnspecified,

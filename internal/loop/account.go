@@ -41,13 +41,13 @@ func (s *session) account(b *batch) {
 // accountForStream accounts for a change that is not about one event.
 func (s *session) accountForStream(b *batch, c *watch.Change) {
 	switch c.Kind {
-	case watch.ListBegan: // It may list an event again that the last list had.
+	case watch.KindListBegan: // It may list an event again that the last list had.
 		b.sortListed()
 		s.ledger.BeginList(c.Namespace)
-	case watch.ListEnded:
+	case watch.KindListEnded:
 		s.ledger.EndList(c.Namespace, c.SeenAt)
 		b.forgetsMore = true // Many may have been deleted.
-	case watch.WentBack:
+	case watch.KindWentBack:
 		b.records = append(b.records, s.ledger.WentBack(c.Namespace)...)
 	}
 }
@@ -55,11 +55,11 @@ func (s *session) accountForStream(b *batch, c *watch.Change) {
 // accountForEvent accounts for the state of an event. The ledger has all events, so that a filter that
 // is widened later counts nothing of the past.
 func (s *session) accountForEvent(b *batch, c *watch.Change, wanted bool, now time.Time) {
-	seen := ledger.Seen{Stream: c.Namespace, Event: c.Event, At: c.SeenAt, IsListed: c.Kind == watch.Listed}
+	seen := ledger.Seen{Stream: c.Namespace, Event: c.Event, At: c.SeenAt, IsListed: c.Kind == watch.KindListed}
 	switch {
-	case c.Kind == watch.Deleted:
+	case c.Kind == watch.KindDeleted:
 		s.ledger.Delete(c.Namespace, c.Event, c.SeenAt)
-	case c.Kind == watch.Existing:
+	case c.Kind == watch.KindExisting:
 		s.ledger.Remember(c.Namespace, c.Event)
 	case !wanted:
 		s.ledger.Observe(seen)

@@ -58,6 +58,7 @@ type Settings struct {
 	Owners    *owners.Owners
 	Converter logrecord.Converter
 	Client    rest.Interface // of the core group
+	Watches   rest.Interface // for watches only
 
 	Leadership *election.Leadership
 	// Progress returns where a session notes what it has delivered.

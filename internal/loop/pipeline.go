@@ -93,9 +93,9 @@ func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) 
 			return r.records
 		}
 		switch p.delivery.Deliver(stop, drain, delivery.Request{Records: len(r.records), Logs: r.logs}) {
-		case delivery.Stopped:
+		case delivery.OutcomeStopped:
 			return delivered
-		case delivery.Accepted:
+		case delivery.OutcomeAccepted:
 			p.health.Delivered(r.records, time.Now())
 		}
 		delivered = append(delivered, r.records...)

@@ -472,6 +472,7 @@ func TestWhileTheStorageCannotBeWrittenEventsAreDeliveredAndCounted(t *testing.T
 		assert.Len(t, p.Warned(harness.ErrDisk), 1)
 
 		on.Fail(nil, nil)
+		time.Sleep(30 * time.Second)
 		harness.Settle()
 		assert.False(t, p.Host.Fails())
 		p.Stop()

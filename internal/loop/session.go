@@ -118,8 +118,9 @@ func (s *session) run(stop, drain context.Context) {
 }
 
 func (s *session) newStream(namespace string, pages *semaphore.Weighted) *watch.Stream {
-	config := watch.Config{
+	settings := watch.Settings{
 		Client:        s.Client,
+		Watches:       s.Watches,
 		Namespace:     namespace,
 		FieldSelector: s.Filter.FieldSelector(),
 		Taker:         s.intake.queue,
@@ -129,11 +130,11 @@ func (s *session) newStream(namespace string, pages *semaphore.Weighted) *watch.
 	}
 	version, exactly := s.ledger.Resume(namespace)
 	if exactly {
-		config.ExactAt = version
+		settings.ExactAt = version
 	} else {
-		config.ResourceVersion = version
+		settings.ResourceVersion = version
 	}
-	return watch.New(config)
+	return watch.New(settings)
 }
 
 // loop turns until stop has ended and the queue is empty, or until a batch cannot be delivered.

@@ -61,14 +61,14 @@ func (m *sums) report() {
 	m.health.Counted(usage.Series, usage.Overflowed)
 	if usage.Unnamed > 0 && !m.lacksNames {
 		m.lacksNames = true
-		m.logger.Warn("The receiver has no permission to read a kind, and a namespace has more than 100 workloads of it; "+
-			"the metric does not name further ones. If their names are generated, add a rule to read them",
+		m.logger.Warn("The metric names at most 100 workloads of a kind in a namespace that are new, or that the receiver "+
+			"may not read; further ones count without a name. Give runs metadata.generateName or an owner",
 			zap.String("kind", usage.UnnamedKind), zap.String("namespace", usage.UnnamedNamespace))
 	}
 	if usage.Overflowed > 0 && !m.overflows {
 		m.overflows = true
-		m.logger.Warn("The metric has reached series.max, or the events of one namespace half of it; "+
-			"one series with otel.metric.overflow counts all further occurrences. "+
+		m.logger.Warn("The metric has almost reached series.max, or the events of one namespace half of it; "+
+			"one series with otel.metric.overflow counts further occurrences. "+
 			"Raise series.max, disable attributes, extract fewer tags, or exclude reasons",
 			zap.Int("series", usage.Series), zap.String("namespace", usage.OverflowedNamespace))
 	}
@@ -99,10 +99,7 @@ func (m *sums) end(ctx context.Context) {
 // backend that never takes the points of one series must not keep all others from ending.
 func (m *sums) emit(ctx context.Context) {
 	now := time.Now()
-	switch {
-	case m.next == nil:
-		return
-	case !m.leadership.NobodyElseLeads(now):
+	if !m.leadership.NobodyElseLeads(now) {
 		return
 	}
 	m.series.Expire(now)
@@ -118,10 +115,9 @@ func (m *sums) emit(ctx context.Context) {
 			break // The term has ended.
 		}
 	}
-	if accepted && ctx.Err() == nil {
+	if accepted {
 		m.series.Accepted()
 	}
-	if last := m.series.LastPoint(); !last.IsZero() {
-		m.lastPoint.Store(&last)
-	}
+	last := m.series.LastPoint()
+	m.lastPoint.Store(&last)
 }

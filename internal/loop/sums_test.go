@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/test/harness"
@@ -38,6 +40,18 @@ func pointsOf(p *harness.Process) (all []point) {
 		}
 	}
 	return all
+}
+
+// distinct returns the values that the points have for an attribute; empty: one does not have it.
+func distinct(p *harness.Process, attribute string) map[string]bool {
+	found := map[string]bool{}
+	for _, metrics := range p.Metrics.AllMetrics() {
+		harness.EachPoint(metrics, func(dp pmetric.NumberDataPoint) {
+			value, _ := dp.Attributes().AsRaw()[attribute].(string)
+			found[value] = true
+		})
+	}
+	return found
 }
 
 // valuesInOrder checks that points follow each other by at least 1 ms, and that the first one is at
@@ -123,7 +137,8 @@ func TestAnOverflowIsReportedOnce(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		p.AwaitSum(t, 4)
-		assert.Len(t, p.Logged("series"), 1)
+		require.Len(t, p.Logged("series"), 1)
+		assert.Equal(t, map[string]any{"series": int64(1), "namespace": "ns"}, p.Logged("series")[0].ContextMap())
 		for metric, want := range map[string]int64{"series": 1, "series_limit": 1, "series_overflow": 3, "leading": 1} {
 			got, err := telemetry.GetMetric("otelcol_kube_events_" + metric)
 			require.NoError(t, err)
@@ -134,6 +149,54 @@ func TestAnOverflowIsReportedOnce(t *testing.T) {
 				assert.Equal(t, want, data.DataPoints[0].Value, metric)
 			}
 		}
+	})
+}
+
+// They are those that the Collector counts for each receiver.
+func TestPointsAreCountedByTheirResult(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		telemetry, requests := componenttest.NewTelemetry(), 0
+		harness.Launch(t, api, harness.Options{Interval: 10 * time.Second, Telemetry: telemetry, Config: "series: {initial_zero: false}",
+			Through: through(func(context.Context, consumer.Metrics, pmetric.Metrics) error {
+				if requests++; requests > 3 {
+					return errors.New("sending queue is full")
+				}
+				return nil
+			})})
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		time.Sleep(51 * time.Second)
+		for result, want := range map[string]int64{"accepted": 3, "refused": 2} {
+			got, err := telemetry.GetMetric("otelcol_receiver_" + result + "_metric_points")
+			require.NoError(t, err)
+			assert.Equal(t, want, got.Data.(metricdata.Sum[int64]).DataPoints[0].Value, result)
+		}
+	})
+}
+
+// The names of Jobs that nothing owns never come back.
+func TestNamesThatTheMetricLeavesOutAreReportedOnce(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{})
+		harness.Settle()
+		run := func(from, to int) {
+			for i := range to - from {
+				name := fmt.Sprint("run-", from+i)
+				api.Objects.Put(apitest.Object{APIVersion: "batch/v1", Kind: "Job", Namespace: "ns", Name: name, UID: name})
+				ev := harness.Event(name, 1)
+				ev.InvolvedObject = corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "ns", Name: name, UID: types.UID(name)}
+				api.Put(ev)
+			}
+			p.AwaitSum(t, int64(to))
+		}
+		run(0, 100)
+		assert.Empty(t, p.Logged("kind"))
+		run(100, 101)
+		run(101, 102)
+		require.Len(t, p.Logged("kind"), 1)
+		assert.Equal(t, map[string]any{"kind": "Job", "namespace": "ns"}, p.Logged("kind")[0].ContextMap())
+		assert.Len(t, distinct(p, "k8s.workload.name"), 101, "a hundred names, and none")
+		assert.Empty(t, p.Logged("series"), "nothing overflows")
 	})
 }
 
@@ -203,6 +266,61 @@ func TestNoSeriesEndsWhileItsValueIsRejected(t *testing.T) {
 		accepts.Store(true)
 		time.Sleep(time.Minute)
 		assert.Equal(t, int64(3), p.Sum(), "%v", pointsOf(p))
+	})
+}
+
+// putTwoRequests makes series that fill two requests of the metric.
+func putTwoRequests(api *apitest.Server) (series int) {
+	const reasons = 1200
+	for i := range reasons {
+		ev := harness.Event(fmt.Sprint(i), 1)
+		ev.Reason = fmt.Sprint(i, strings.Repeat("x", 900))
+		api.Put(ev)
+	}
+	return reasons
+}
+
+func TestNoSeriesEndsWhileOneOfTheRequestsIsRejected(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		var rejects atomic.Bool
+		rejects.Store(true)
+		emitted := map[time.Time]bool{}
+		p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second, Config: "series: {ttl: 1m, initial_zero: false}",
+			Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+				if now := time.Now(); rejects.Load() && !emitted[now] {
+					emitted[now] = true
+					return errors.New("sending queue is full")
+				}
+				return sink.ConsumeMetrics(ctx, metrics)
+			})})
+		harness.Settle()
+		series := putTwoRequests(api)
+		time.Sleep(10 * time.Minute)
+		assert.NotEmpty(t, distinct(p, "k8s.event.reason"), "the second request is accepted")
+		assert.Less(t, len(distinct(p, "k8s.event.reason")), series)
+		rejects.Store(false)
+		time.Sleep(time.Minute)
+		assert.Len(t, distinct(p, "k8s.event.reason"), series)
+	})
+}
+
+// Another process may lead by then.
+func TestATermThatEndedEmitsNoFurtherRequest(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		var requests atomic.Int64
+		p := harness.Launch(t, api, harness.Options{Elector: harness.NewElector(), Interval: 10 * time.Second,
+			Through: through(func(context.Context, consumer.Metrics, pmetric.Metrics) error {
+				requests.Add(1)
+				time.Sleep(20 * time.Second) // longer than the end waits
+				return nil
+			})})
+		p.Elect()
+		harness.Settle()
+		putTwoRequests(api)
+		time.Sleep(10 * time.Second)
+		p.Depose()
+		time.Sleep(time.Minute)
+		assert.Equal(t, int64(1), requests.Load())
 	})
 }
 

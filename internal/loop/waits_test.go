@@ -109,7 +109,7 @@ func aboutPod(i int) *corev1.Event {
 func (s *session) putEvent(t *testing.T, i int) {
 	t.Helper()
 	ev := aboutPod(i)
-	change := watch.Change{Kind: watch.Changed, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion}
+	change := watch.Change{Kind: watch.KindChanged, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion}
 	assert.NoError(t, s.intake.queue.Put(t.Context(), change))
 }
 
@@ -130,21 +130,21 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	}{
 		"nothing is slow": {
 			slow: func(*testing.T, *Loop) {},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether},
 		},
 		"the loop delivers the batch before": {
 			slow: func(*testing.T, *Loop) {}, comes: time.Second,
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether},
+			want: map[health.Cause]time.Duration{},
 		},
 		"lookups that time out": {
 			slow: func(t *testing.T, p *Loop) { p.Owners = slowOwners(t) },
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Lookups: 2 * time.Second},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Lookups: 2 * time.Second},
 		},
 		"a pipeline that takes 1 s": {
 			slow: func(_ *testing.T, p *Loop) {
 				p.Logs = pipelineThat(func(int) error { time.Sleep(time.Second); return nil })
 			},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Delivering: batches * time.Second},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Delivering: batches * time.Second},
 		},
 		"a pipeline that takes 100 ms to reject every other attempt, with retries after 1 s": {
 			slow: func(_ *testing.T, p *Loop) {
@@ -156,7 +156,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 					return nil
 				})
 			},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * readTogether, health.Delivering: batches * 1100 * time.Millisecond},
+			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Delivering: batches * 1100 * time.Millisecond},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func (l *Loop) openToTest() *session {
 	return s
 }
 
-// A batch has what was read together. One that is worth taking does not wait.
+// A batch has what was read together, and does not wait if the loop was busy meanwhile.
 func TestHowLongABatchGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
@@ -212,42 +212,44 @@ func TestHowLongABatchGathers(t *testing.T) {
 			assert.Equal(t, waited, gotWaited)
 		}
 		putting(8, 600*time.Microsecond)
-		expect(4, readTogether)
+		expect(4, watch.ReadTogether)
 		time.Sleep(time.Second)
-		expect(4, readTogether)
+		expect(4, 0)
 		putting(3*batchChanges, 0)
-		for range 3 {
-			expect(batchChanges, 0)
-		}
+		expect(batchChanges, watch.ReadTogether)
+		expect(batchChanges, 0)
+		expect(batchChanges, 0)
 		putting(1, 0)
 		cancel()
 		expect(1, 0)
 	})
 }
 
-// A list ends a batch: the queue can have several at the end.
+// The queue can have several batches at the end.
 func TestTheLastBatchHasAllThatTheQueueHas(t *testing.T) {
 	s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
-	for i := range 3 {
+	const changes = 2*batchChanges + 1
+	for i := range changes {
 		s.putEvent(t, i)
-		require.NoError(t, s.intake.queue.Put(t.Context(), watch.Change{Kind: watch.ListEnded, SeenAt: time.Now()}))
 	}
 	stop, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := s.intake.take(stop, s.nextTurn())
 	assert.True(t, b.last)
-	assert.Len(t, b.changes, 6)
+	assert.Len(t, b.changes, changes)
+	s.intake.release()
+	assert.Nil(t, s.intake.batch.changes[:changes][0].Event, "no event stays in memory")
 }
 
 func TestDeletedEventsAreForgottenWithoutMoreChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
 		const events = ledger.MaxDeleted + 10_000
-		changes := []watch.Change{{Kind: watch.ListBegan}}
+		changes := []watch.Change{{Kind: watch.KindListBegan}}
 		for i := range events {
-			changes = append(changes, watch.Change{Kind: watch.Listed, Event: aboutPod(i)})
+			changes = append(changes, watch.Change{Kind: watch.KindListed, Event: aboutPod(i)})
 		}
-		changes = append(changes, watch.Change{Kind: watch.ListEnded}, watch.Change{Kind: watch.ListBegan}, watch.Change{Kind: watch.ListEnded})
+		changes = append(changes, watch.Change{Kind: watch.KindListEnded}, watch.Change{Kind: watch.KindListBegan}, watch.Change{Kind: watch.KindListEnded})
 		for i := range changes {
 			changes[i].SeenAt = time.Now()
 		}
@@ -271,9 +273,9 @@ func TestAListThatIsNotCompleteReachesNoVersion(t *testing.T) {
 			require.True(t, s.emit(t.Context(), t.Context(), b))
 			return s.ledger.Versions()
 		}
-		began, ended := watch.Change{Kind: watch.ListBegan}, watch.Change{Kind: watch.ListEnded, ResourceVersion: "9"}
-		assert.Empty(t, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(5)}))
+		began, ended := watch.Change{Kind: watch.KindListBegan}, watch.Change{Kind: watch.KindListEnded, ResourceVersion: "9"}
+		assert.Empty(t, take(began, watch.Change{Kind: watch.KindListed, Event: aboutPod(5)}))
 		assert.Equal(t, ledger.Versions{"": 9}, take(ended))
-		assert.Equal(t, ledger.Versions{"": 9}, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(20)}))
+		assert.Equal(t, ledger.Versions{"": 9}, take(began, watch.Change{Kind: watch.KindListed, Event: aboutPod(20)}))
 	})
 }

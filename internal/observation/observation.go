@@ -13,6 +13,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
+// Foreign means that the event is about an object that its namespace does not speak for.
+const Foreign resolver.Resolution = "foreign"
+
 // Observation is one state of an event with new occurrences. It does not change after its owners
 // are known.
 type Observation struct {
@@ -20,7 +23,8 @@ type Observation struct {
 	Occurrences int64     // new in this observation, above 0
 	SeenAt      time.Time // when the receiver first saw it
 	// Chain always holds the involved object, and its owners as far as they are known. Its
-	// Resolution is empty if owners are not looked up.
+	// Resolution is empty if owners are not looked up. If it is Foreign, the object has nothing but
+	// the namespace in which the event is stored.
 	Chain resolver.Chain
 	// Tags are the labels and annotations extracted for it.
 	Tags extract.Tags

@@ -3,8 +3,6 @@
 package owners
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
@@ -45,7 +43,7 @@ func newLookups(observations []observation.Observation, uses extract.Uses) *look
 		involved := event.Involved(ev)
 		n := needs{involved: l.add(involved), namespace: none, node: none}
 		if uses.Namespace {
-			n.namespace = l.addNamed("Namespace", namespaceOf(involved))
+			n.namespace = l.addNamed("Namespace", ev.Namespace)
 		}
 		if uses.Node {
 			n.node = l.addNamed("Node", nodeOf(ev, involved))
@@ -76,18 +74,6 @@ func (l *lookups) addNamed(kind, name string) int {
 	return l.add(resolver.Reference{APIVersion: "v1", Kind: kind, Name: name, ObjectOnly: true})
 }
 
-// namespaceOf returns the namespace in which the object is, if its kind has namespaces. This is not
-// known before the lookup, except of the two kinds whose events are the most frequent. The resolver
-// looks for an object without a namespace in the namespace default.
-func namespaceOf(involved resolver.Reference) string {
-	switch involved.Object().GroupKind() {
-	case semconv.Namespace, semconv.Node:
-		return ""
-	default:
-		return cmp.Or(involved.Namespace, corev1.NamespaceDefault)
-	}
-}
-
 // nodeOf returns the name of the event's Node, unless this is the involved object itself.
 func nodeOf(ev *corev1.Event, involved resolver.Reference) string {
 	name, isInvolved := event.Node(ev, []*resolver.Object{involved.Object()})
@@ -97,9 +83,20 @@ func nodeOf(ev *corev1.Event, involved resolver.Reference) string {
 	return name
 }
 
+// chain returns the chain of an observation's involved object, and what its tags depend on. Of the
+// object of a foreign event, nothing is used: the event counts in the namespace where it is stored.
+func (l *lookups) chain(n needs, ev *corev1.Event) (resolver.Chain, needs) {
+	chain := l.chains[n.involved]
+	if !event.IsForeign(ev, chain.Objects[0]) {
+		return chain, n
+	}
+	stored := &resolver.Object{Namespace: ev.Namespace}
+	return resolver.Chain{Objects: []*resolver.Object{stored}, Resolution: observation.Foreign},
+		needs{involved: none, namespace: n.namespace, node: none}
+}
+
 // sources returns the objects that an observation's tags are taken from.
-func (l *lookups) sources(n needs, ev *corev1.Event) extract.Sources {
-	chain := l.chains[n.involved].Objects
+func (l *lookups) sources(n needs, chain []*resolver.Object, ev *corev1.Event) extract.Sources {
 	from := extract.Sources{Chain: chain, Known: chain[0].Found(), Container: n.container}
 	if l.uses.Namespace {
 		from.Namespace = l.namespace(n, chain[0])

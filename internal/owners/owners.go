@@ -64,12 +64,13 @@ func (o *Owners) Keep(ev *corev1.Event) {
 func (o *Owners) add(observations []observation.Observation, l *lookups) {
 	shared := make(map[needs]extract.Tags, len(l.chains))
 	for i := range observations {
-		one, n := &observations[i], l.needs[i]
+		one := &observations[i]
+		chain, n := l.chain(l.needs[i], one.Event)
 		tags, ok := shared[n]
 		if !ok || l.uses.Event {
-			tags = o.extractor.Tags(l.sources(n, one.Event))
+			tags = o.extractor.Tags(l.sources(n, chain.Objects, one.Event))
 			shared[n] = tags
 		}
-		one.Chain, one.Tags = l.chains[n.involved], tags
+		one.Chain, one.Tags = chain, tags
 	}
 }

@@ -3,6 +3,7 @@
 package owners
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -79,7 +80,7 @@ func newFixture(t *testing.T, labels ...extract.Rule) *fixture {
 // reports it, or empty.
 func about(o apitest.Object, reporter string) observation.Observation {
 	ev := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name + ".1", Labels: values{"team": "ci", "zone": "none"}},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: cmp.Or(o.Namespace, "default"), Name: o.Name + ".1", Labels: values{"team": "ci", "zone": "none"}},
 		InvolvedObject: corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name},
 	}
 	if reporter != "" {
@@ -121,7 +122,7 @@ func TestTagsOfTheNamespaceAndTheNode(t *testing.T) {
 		"a Node":                                                {node1, "node-1", tags{{Name: "zone", Value: "z1"}}},
 		"a Node whose event names a namespace":                  {nodeInDefault, "", tags{{Name: "zone", Value: "z1"}}},
 		"a cluster-scoped object":                               {volume, "", nil},
-		"a cluster-scoped object whose event names a namespace": {volumeInShop, "", nil},
+		"a cluster-scoped object whose event is of a namespace": {volumeInShop, "", tags{{Name: "team", Value: "web"}}},
 		"a Namespace is its own":                                {shop, "", tags{{Name: "team", Value: "web"}}},
 		"a Node that does not exist":                            {pod, "node-9", tags{{Name: "team", Value: "web"}}},
 		"a node name that no Node can have":                     {pod, "../pods", tags{{Name: "team", Value: "web"}}},
@@ -138,6 +139,82 @@ func TestTagsOfTheNamespaceAndTheNode(t *testing.T) {
 	}
 }
 
+// TestANamespaceSpeaksOnlyForItsOwnObjects: the API server accepts the first events of each kind, and
+// refuses those whose involved object names another namespace.
+func TestANamespaceSpeaksOnlyForItsOwnObjects(t *testing.T) {
+	issuer := apitest.Object{APIVersion: "cert.example.com/v1", Kind: "ClusterIssuer", Name: "ca", UID: "ca-uid", Labels: values{"app": "ca"}}
+	inNamespace := func(o apitest.Object, namespace string) apitest.Object {
+		o.Namespace = namespace
+		return o
+	}
+	withoutVersion := inNamespace(issuer, "tenant-b")
+	withoutVersion.APIVersion = ""
+	for name, tt := range map[string]struct {
+		of      apitest.Object
+		stored  string
+		foreign bool
+		// alsoWithoutLookups is set if the same holds if owners are not looked up.
+		alsoWithoutLookups bool
+	}{
+		"a Node, from a namespace":                              {inNamespace(node1, "tenant-b"), "tenant-b", true, true},
+		"a Node, from its own events":                           {node1, "default", false, true},
+		"a Node, from default with a namespace":                 {inNamespace(node1, "default"), "default", false, true},
+		"a Node, from kube-system":                              {inNamespace(node1, "kube-system"), "kube-system", false, true},
+		"another Namespace":                                     {inNamespace(shop, "tenant-b"), "tenant-b", true, true},
+		"a Namespace, from itself":                              {inNamespace(shop, "shop"), "shop", false, true},
+		"a Namespace, from default":                             {shop, "default", false, true},
+		"a custom resource without a namespace, from one":       {inNamespace(issuer, "tenant-b"), "tenant-b", true, false},
+		"a custom resource without a namespace and a version":   {withoutVersion, "tenant-b", true, false},
+		"a custom resource without a namespace, from default":   {issuer, "default", false, true},
+		"a pod of this namespace":                               {pod, "shop", false, true},
+		"a pod without a namespace, from default":               {inNamespace(pod, ""), "default", false, true},
+		"a pod without a namespace, from kube-system":           {inNamespace(pod, ""), "kube-system", true, false},
+		"a pod without a namespace, from another namespace":     {inNamespace(pod, ""), "tenant-b", true, true},
+		"a pod of another namespace":                            {pod, "tenant-b", true, true},
+		"a pod of another namespace, from default":              {pod, "default", true, true},
+		"a kind that the API server does not serve, in its own": {apitest.Object{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "tenant-b", Name: "x"}, "tenant-b", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, extract.Rule{TagName: "app", Key: "app"}, fromNode, extract.Rule{TagName: "team", Key: "team"})
+			f.api.Serve("cert.example.com/v1", "ClusterIssuer", "clusterissuers", false)
+			f.api.Put(issuer, inNamespace(pod, "default"))
+			for lookups, o := range map[bool]*Owners{true: f.Owners, false: New(nil, f.extractor)} {
+				one := about(tt.of, "node-1")
+				one.Event.Namespace = tt.stored
+				batch := []observation.Observation{one}
+				o.Resolve(t.Context(), batch)
+				isForeign := tt.foreign && (lookups || tt.alsoWithoutLookups)
+				require.Equal(t, isForeign, batch[0].Chain.Resolution == observation.Foreign, "with lookups: %v", lookups)
+				if !isForeign {
+					continue
+				}
+				assert.Equal(t, []*resolver.Object{{Namespace: tt.stored}}, batch[0].Chain.Objects)
+				assert.Nil(t, batch[0].Chain.End())
+				assert.Empty(t, slices.Concat(batch[0].Tags.Resource, batch[0].Tags.Record, batch[0].Tags.Metric))
+			}
+		})
+	}
+}
+
+// TestAForeignEventSharesNothingWithATrueOne: both are in a batch, and refer to the object in the same
+// way.
+func TestAForeignEventSharesNothingWithATrueOne(t *testing.T) {
+	f := newFixture(t, fromNamespace, fromNode)
+	batch := []observation.Observation{about(node1, ""), about(node1, ""), about(node1, "")}
+	batch[1].Event.Namespace = "shop"
+	batch[2].Event.Namespace = "kube-system"
+	f.Resolve(t.Context(), batch)
+	zone, team := extract.Tag{Name: "zone", Value: "z1"}, extract.Tag{Name: "team", Value: "web"}
+	for i, want := range []tags{{zone}, {team}, {zone}} {
+		assert.Equal(t, want, batch[i].Tags.Resource, "it has the tags of the Namespace that it counts in")
+	}
+	nearest := newFixture(t, extract.Rule{TagName: "zone", Key: "zone"})
+	nearest.Resolve(t.Context(), batch)
+	for i, want := range []tags{{zone}, nil, {zone}} {
+		assert.Equal(t, want, batch[i].Tags.Resource)
+	}
+}
+
 func TestEachNamespaceAndNodeIsLookedUpOnce(t *testing.T) {
 	f := newFixture(t, fromNamespace, fromNode)
 	var batch []observation.Observation
@@ -151,7 +228,7 @@ func TestEachNamespaceAndNodeIsLookedUpOnce(t *testing.T) {
 		f.Resolve(t.Context(), batch)
 	}
 	requests := strings.Join(f.api.Seen(), "\n") + "\n"
-	assert.Equal(t, 1, strings.Count(requests, "/namespaces/shop\n"), requests)
+	assert.Equal(t, 1, strings.Count(requests, "/api/v1/namespaces?list\n"), requests)
 	assert.Equal(t, 1, strings.Count(requests, "/nodes/node-1\n"), requests)
 }
 
@@ -165,10 +242,10 @@ func TestWithoutARuleNothingMoreIsLookedUp(t *testing.T) {
 			assert.Equal(t, []string{f.api.Path(pod), f.api.Path(deployment)}, f.api.SeenObjects())
 		})
 	}
-	t.Run("a Node's event with a rule for the Namespace", func(t *testing.T) {
+	t.Run("a Node's event needs the Namespace in which it is stored", func(t *testing.T) {
 		f := newFixture(t, fromNamespace)
 		f.Resolve(t.Context(), []observation.Observation{about(node1, "node-1")})
-		assert.Equal(t, []string{f.api.Path(node1)}, f.api.SeenObjects())
+		assert.ElementsMatch(t, []string{f.api.Path(node1), f.api.Path(otherSpace)}, f.api.SeenObjects(), "its scope is not known before")
 	})
 }
 

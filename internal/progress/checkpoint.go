@@ -3,10 +3,12 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -21,7 +23,9 @@ const (
 	// checkpointEvery is the least time between two writes to storage. With the write itself, progress
 	// is noted within a second.
 	checkpointEvery = 800 * time.Millisecond
-	// chunkBytes is the size of a part of a snapshot.
+	// maxPause is the longest pause after a write to storage that failed.
+	maxPause = 30 * time.Second
+	// chunkBytes is the size of a part of a snapshot, and what waits for a write at most.
 	chunkBytes = 1 << 20
 	// clusterKey is the key of the entry that has the cluster's UID.
 	clusterKey = "c"
@@ -47,23 +51,23 @@ type Checkpoint struct {
 
 	ledger  *ledger.Ledger
 	listed  int              // how many streams had been listed at the last Note
+	cluster string           // UID; empty: it is not known
 	journal *journal.Journal // Only the saver uses it after Load.
 	saver   saver
 
-	mu      sync.Mutex        // guards the following
-	changed map[string][]byte // by key, what is to be appended; a nil value is an entry that is gone
-	// snapshot has all entries, and is written before what has changed since; nil: none is due.
-	snapshot [][]byte
+	mu sync.Mutex // guards the following; nothing but Note holds it for long
+	// snapshot has all entries as they were at a Note, and is to be written; nil: none is due.
+	snapshot iter.Seq2[string, []byte]
+	changed  []byte // the entries that have changed since the last write or snapshot, the oldest first
 	// wantsSnapshot is set when the next Note is to make a snapshot.
 	wantsSnapshot bool
-	cluster       string    // UID; empty: it is not known
 	saved         time.Time // when the last write began; the start if there was none
 }
 
 // NewCheckpoint returns a checkpoint in storage. It reads nothing yet.
 func NewCheckpoint(client storage.Client, observer Observer, logger *zap.Logger) *Checkpoint {
-	c := &Checkpoint{client: client, observer: observer, logger: logger, changed: map[string][]byte{}}
-	c.saver = saver{every: checkpointEvery, write: c.write}
+	c := &Checkpoint{client: client, observer: observer, logger: logger, wantsSnapshot: true}
+	c.saver = saver{every: checkpointEvery, most: maxPause, write: c.write}
 	return c
 }
 
@@ -91,9 +95,8 @@ func (c *Checkpoint) Load(ctx context.Context, cluster string, fresh func() *led
 
 // begin starts to note what changes.
 func (c *Checkpoint) begin(cluster string) {
-	if cluster != "" && cluster != c.cluster {
-		c.cluster, c.changed[clusterKey] = cluster, []byte(cluster)
-	}
+	c.cluster = cmp.Or(cluster, c.cluster)
+	c.ledger.Track()
 	c.saved, c.listed = time.Now(), c.ledger.Listed()
 	c.saver.start()
 	if !c.journal.IsNew() {
@@ -123,7 +126,6 @@ func (c *Checkpoint) read(ctx context.Context, cluster string, fresh func() *led
 	if unreadable > 0 {
 		c.logger.Error("A part of the checkpoint cannot be read; continuing without it", zap.Int("entries", unreadable), zap.Error(example))
 	}
-	c.ledger.Track() // What Settle changes is to be noted, too.
 	c.ledger.Settle(time.Now())
 	if c.journal.IsNew() {
 		c.logger.Info("No checkpoint in the storage: this is a first start; start_at decides whether existing events are emitted")
@@ -140,7 +142,6 @@ func (c *Checkpoint) setAside(ctx context.Context, fresh func() *ledger.Ledger, 
 		return err
 	}
 	c.ledger, c.cluster = fresh(), ""
-	c.ledger.Track()
 	c.logger.Error(why+"; it is set aside, and the receiver starts from scratch: start_at decides whether existing events are emitted",
 		append(fields, zap.String("set_aside", key))...)
 	return nil
@@ -164,22 +165,24 @@ func (c *Checkpoint) restore(written []byte) (unreadable int, example error) {
 	return unreadable, example
 }
 
-// Note implements Progress.
+// Note implements Progress. While nothing can be written, a snapshot replaces what has changed as soon as
+// this has the size of a chunk.
 func (c *Checkpoint) Note() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wantsSnapshot {
-		c.wantsSnapshot = false
-		c.snapshotLocked()
-	}
 	for key, value := range c.ledger.Changed() {
-		c.changed[key] = value
+		c.changed = appendEntry(c.changed, key, value)
 	}
-	if len(c.changed) > 0 || c.snapshot != nil {
+	if c.wantsSnapshot || len(c.changed) > chunkBytes {
+		c.snapshot, c.changed, c.wantsSnapshot = c.ledger.All(), nil, false
+	}
+	if c.isUnsavedLocked() {
 		c.observer.Unsaved(c.saved)
 		c.signal()
 	}
 }
+
+func (c *Checkpoint) isUnsavedLocked() bool { return c.snapshot != nil || len(c.changed) > 0 }
 
 // signal lets the saver write, and at once if a stream was listed for the first time: a first start that
 // is not noted would be followed by another first start, and what happens between them is lost.
@@ -192,83 +195,90 @@ func (c *Checkpoint) signal() {
 	c.saver.signal()
 }
 
-func (c *Checkpoint) snapshotLocked() {
-	clear(c.changed)
-	chunk := appendEntry(nil, clusterKey, []byte(c.cluster))
-	c.snapshot = [][]byte{}
-	for key, value := range c.ledger.All() {
-		if chunk = appendEntry(chunk, key, value); len(chunk) >= chunkBytes {
-			c.snapshot, chunk = append(c.snapshot, chunk), nil
-		}
-	}
-	if len(chunk) > 0 { // Storage may return an empty value as if there was none.
-		c.snapshot = append(c.snapshot, chunk)
-	}
-}
-
 // End implements Progress.
 func (c *Checkpoint) End(ctx context.Context) { c.saver.end(ctx) }
 
-// write writes what waits. If it cannot, this waits on, below what has come in the meantime.
+// write writes what waits. If it cannot, this waits on.
 func (c *Checkpoint) write(ctx context.Context) error {
-	snapshot, changed := c.take()
 	began := time.Now()
 	late := time.AfterFunc(slowWrite, func() {
 		c.observer.Failed(storagePart, "slow",
 			"Writing the checkpoint takes long; waiting. Events are still delivered, but a crash repeats more of them", errSlowWrite)
 	})
-	err := c.put(ctx, snapshot, changed)
+	err := c.put(ctx)
 	late.Stop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err != nil {
-		c.putBackLocked(snapshot, changed)
 		c.observer.NotSaved()
 		c.observer.Failed(storagePart, "unavailable",
 			"Cannot write the checkpoint; retrying. Events are still delivered, but a crash repeats more of them", err)
 		return err
 	}
-	c.wantsSnapshot, c.saved = c.wantsSnapshot || c.journal.WantsSnapshot(), began
-	if c.observer.Saved(); len(c.changed) > 0 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wantsSnapshot, c.saved = c.journal.WantsSnapshot(), began
+	if c.observer.Saved(); c.isUnsavedLocked() {
 		c.observer.Unsaved(began)
 	}
 	c.observer.Works(storagePart, "The checkpoint is written again")
 	return nil
 }
 
-func (c *Checkpoint) take() (snapshot [][]byte, changed map[string][]byte) {
+// put writes the snapshot that is due, or the entry that could not be written before, and then what has
+// changed since.
+func (c *Checkpoint) put(ctx context.Context) (err error) {
+	if snapshot := c.takeSnapshot(); snapshot == nil {
+		err = c.journal.Retry(ctx)
+	} else if err = c.journal.Snapshot(ctx, c.chunksOf(snapshot)); err != nil {
+		c.putBack(snapshot)
+	}
+	if err != nil {
+		return err
+	}
+	return c.journal.Append(ctx, c.takeChanged())
+}
+
+func (c *Checkpoint) takeSnapshot() (snapshot iter.Seq2[string, []byte]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	snapshot, changed = c.snapshot, c.changed
-	c.snapshot, c.changed = nil, map[string][]byte{}
-	return snapshot, changed
+	snapshot, c.snapshot = c.snapshot, nil
+	return snapshot
 }
 
-func (c *Checkpoint) put(ctx context.Context, snapshot [][]byte, changed map[string][]byte) error {
-	if snapshot != nil {
-		if err := c.journal.Snapshot(ctx, snapshot); err != nil {
-			return err
-		}
+// putBack puts a snapshot back, unless there is a newer one: what has changed follows that one.
+func (c *Checkpoint) putBack(snapshot iter.Seq2[string, []byte]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.snapshot == nil {
+		c.snapshot = snapshot
 	}
-	if len(changed) == 0 {
-		return nil
-	}
-	var entry []byte
-	for key, value := range changed {
-		entry = appendEntry(entry, key, value)
-	}
-	return c.journal.Append(ctx, entry)
 }
 
-func (c *Checkpoint) putBackLocked(snapshot [][]byte, changed map[string][]byte) {
-	if c.snapshot != nil {
-		return // It has all of this.
+// takeChanged returns what has changed since the last write; nothing if it follows a snapshot that is not
+// written yet.
+func (c *Checkpoint) takeChanged() (changed []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.snapshot == nil {
+		changed, c.changed = c.changed, nil
 	}
-	c.snapshot = snapshot
-	for key, value := range changed {
-		if _, isNewer := c.changed[key]; !isNewer {
-			c.changed[key] = value
+	return changed
+}
+
+// chunksOf encodes a snapshot. Each chunk is encoded when the one before is written: a full disk has
+// room for none.
+func (c *Checkpoint) chunksOf(snapshot iter.Seq2[string, []byte]) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		chunk := appendEntry(nil, clusterKey, []byte(c.cluster))
+		for key, value := range snapshot {
+			if len(chunk) >= chunkBytes {
+				if !yield(chunk) {
+					return
+				}
+				chunk = nil
+			}
+			chunk = appendEntry(chunk, key, value)
 		}
+		yield(chunk)
 	}
 }
 

@@ -67,7 +67,7 @@ type ConfigMap struct {
 // core group, such as that of kubeclient.Events.
 func NewConfigMap(client rest.Interface, namespace, name string, observer Observer, logger *zap.Logger) *ConfigMap {
 	c := &ConfigMap{client: client, namespace: namespace, name: name, observer: observer, logger: logger, leader: string(uuid.NewUUID())}
-	c.saver = saver{every: configMapEvery, write: c.write}
+	c.saver = saver{every: configMapEvery, most: configMapEvery, write: c.write}
 	return c
 }
 

@@ -10,8 +10,8 @@ import (
 // saver writes in a goroutine of its own, one write at a time. A write has everything that came since
 // the last one. An error only delays it: the loop never waits for a write.
 type saver struct {
-	// every is the least time between two writes that begin.
-	every time.Duration
+	// every is the least time between two writes. Each error in a row doubles it, up to most.
+	every, most time.Duration
 	// write writes what waits. After an error, it is called again.
 	write func(context.Context) error
 
@@ -35,7 +35,8 @@ func (s *saver) start() {
 }
 
 func (s *saver) run(ctx context.Context) {
-	for next := time.Now(); ctx.Err() == nil; next = time.Now().Add(s.every) {
+	pause := s.every
+	for next := time.Now(); ctx.Err() == nil; next = time.Now().Add(pause) {
 		select {
 		case <-s.waits:
 			s.pauseUntil(next)
@@ -43,7 +44,9 @@ func (s *saver) run(ctx context.Context) {
 			s.writeLast(ctx)
 			return
 		}
-		s.writeOnce(ctx)
+		if pause = min(2*pause, s.most); s.writeOnce(ctx) {
+			pause = s.every
+		}
 	}
 }
 

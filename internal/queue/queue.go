@@ -8,6 +8,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -17,9 +18,6 @@ import (
 const (
 	// maxBytes bounds the queue. A change that is larger takes all of it.
 	maxBytes = 4 << 20
-	// worthTaking is the number of changes that are a batch without waiting for more: a larger batch
-	// costs hardly less for each event, and its events are later.
-	worthTaking = 48
 	// overhead is the memory of a change in addition to the text of its event: the structs (about
 	// 700 B) and the rounding of each string.
 	overhead = 1 << 10
@@ -34,15 +32,8 @@ type Queue struct {
 	// starve the others.
 	room *semaphore.Weighted
 
-	mu         sync.Mutex // guards the following
-	changes    []entry
-	hasListEnd bool // a list ends among the changes
-	hasNoRoom  bool // a change waits for room
-}
-
-type entry struct {
-	change watch.Change
-	weight int64
+	mu      sync.Mutex // guards the following
+	changes []watch.Change
 }
 
 // New returns an empty queue. A batch holds at most maxChanges changes.
@@ -55,26 +46,17 @@ func New(maxChanges int) *Queue {
 func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 	weight := weightOf(&change)
 	if !q.room.TryAcquire(weight) {
-		q.reportNoRoom()
+		q.wake() // Nothing more comes before a batch is taken.
 		if err := q.room.Acquire(ctx, weight); err != nil {
 			return err
 		}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.changes = append(q.changes, entry{change, weight})
-	q.hasListEnd = q.hasListEnd || change.Kind == watch.ListEnded
-	if len(q.changes) == 1 || q.readyLocked() {
-		q.wake()
+	if q.changes = append(q.changes, change); len(q.changes) == 1 {
+		time.AfterFunc(watch.ReadTogether, q.wake)
 	}
 	return nil
-}
-
-func (q *Queue) reportNoRoom() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.hasNoRoom = true
-	q.wake()
 }
 
 func weightOf(change *watch.Change) int64 {
@@ -91,37 +73,21 @@ func (q *Queue) wake() {
 	}
 }
 
-// Signal returns the channel that wakes the loop when there is something to take, and again when the
-// next batch is worth taking. Spurious wake-ups are possible.
+// Signal returns the channel that wakes the loop when there is a batch to take. Spurious wake-ups are
+// possible.
 func (q *Queue) Signal() <-chan struct{} { return q.signal }
 
-// Ready reports whether the next batch is worth taking before more comes: it has enough changes, no
-// room, or the end of a list, which ends the batch.
-func (q *Queue) Ready() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.readyLocked()
-}
-
-func (q *Queue) readyLocked() bool {
-	return q.hasListEnd || q.hasNoRoom || len(q.changes) >= min(worthTaking, q.maxChanges)
-}
-
-// Take appends the next batch: the changes so far, up to maxChanges changes, or the end of a list. If
-// something is left, Signal wakes the loop again.
+// Take appends the next batch: the changes so far, up to maxChanges changes. If something is left,
+// Signal wakes the loop again.
 func (q *Queue) Take(batch []watch.Change) []watch.Change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	taken, weight := 0, int64(0)
-	for isEnd := false; !isEnd && taken < min(len(q.changes), q.maxChanges); taken++ {
-		e := q.changes[taken]
-		batch = append(batch, e.change)
-		weight += e.weight
-		isEnd = e.change.Kind == watch.ListEnded
+	taken, weight := min(len(q.changes), q.maxChanges), int64(0)
+	for i := range taken {
+		weight += weightOf(&q.changes[i])
 	}
+	batch = append(batch, q.changes[:taken]...)
 	q.changes = slices.Delete(q.changes, 0, taken)
-	q.hasListEnd = slices.ContainsFunc(q.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
-	q.hasNoRoom = false
 	if len(q.changes) > 0 {
 		q.wake()
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,15 +19,11 @@ import (
 )
 
 func change(message string) watch.Change {
-	return watch.Change{Kind: watch.Changed, Event: &corev1.Event{Message: message}}
+	return watch.Change{Kind: watch.KindChanged, Event: &corev1.Event{Message: message}}
 }
 
 func messages(batch []watch.Change) (found []string) {
 	for _, c := range batch {
-		if c.Event == nil {
-			found = append(found, "end of the listing")
-			continue
-		}
 		found = append(found, c.Event.Message)
 	}
 	return found
@@ -41,34 +38,46 @@ func signalled(q *Queue) bool {
 	}
 }
 
-func TestTheLoopIsWokenWhileThereAreChanges(t *testing.T) {
-	q := New(16)
-	assert.False(t, signalled(q), "there is nothing")
-	for n := range 16 {
-		require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
-		assert.Equal(t, n == 15, q.Ready(), "change %d", n)
-		assert.Equal(t, n == 0 || n == 15, signalled(q), "change %d", n)
-	}
-	assert.Len(t, q.Take(nil), 16)
-	assert.False(t, signalled(q))
-	require.NoError(t, q.Put(t.Context(), change("next")))
-	assert.True(t, signalled(q))
-	require.NoError(t, q.Put(t.Context(), change("another")))
-	assert.False(t, signalled(q), "the loop knows that there is something, and gathers")
-	assert.Len(t, q.Take(nil), 2)
-	assert.False(t, signalled(q), "all is taken")
+func TestWhatIsReadTogetherIsOneBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(16)
+		for range 2 {
+			assert.False(t, signalled(q), "there is nothing")
+			began := time.Now()
+			for n := range 16 {
+				require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
+				time.Sleep(watch.ReadTogether / 16)
+			}
+			<-q.Signal()
+			assert.Equal(t, watch.ReadTogether, time.Since(began), "no change makes the ones before wait longer")
+			assert.Len(t, q.Take(nil), 16)
+			time.Sleep(2 * watch.ReadTogether)
+		}
+	})
 }
 
 func TestABatchIsBoundedInChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(3)
+		for n := range 7 {
+			require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
+		}
+		time.Sleep(watch.ReadTogether)
+		synctest.Wait()
+		for _, want := range [][]string{{"0", "1", "2"}, {"3", "4", "5"}, {"6"}} {
+			assert.True(t, signalled(q))
+			assert.Equal(t, want, messages(q.Take(nil)))
+		}
+		assert.False(t, signalled(q), "nothing is left")
+	})
+}
+
+func TestAChangeWeighsMoreThanItsText(t *testing.T) {
 	q := New(3)
-	for n := range 7 {
-		require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
-	}
-	for _, want := range [][]string{{"0", "1", "2"}, {"3", "4", "5"}, {"6"}} {
-		assert.True(t, signalled(q))
-		assert.Equal(t, want, messages(q.Take(nil)))
-	}
-	assert.False(t, signalled(q), "nothing is left")
+	require.NoError(t, q.Put(t.Context(), change("")))
+	assert.False(t, q.room.TryAcquire(maxBytes-overhead+1))
+	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.KindListEnded}))
+	assert.False(t, q.room.TryAcquire(maxBytes-2*overhead+1))
 }
 
 func TestABatchIsBoundedInBytes(t *testing.T) {
@@ -85,50 +94,23 @@ func TestABatchIsBoundedInBytes(t *testing.T) {
 	assert.Len(t, q.Take(nil), 1, "a change that is larger than a batch is a batch of its own")
 }
 
-func TestTheEndOfAListingEndsABatch(t *testing.T) {
-	q := New(16)
-	require.NoError(t, q.Put(t.Context(), change("a")))
-	assert.False(t, q.Ready())
-	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
-	require.NoError(t, q.Put(t.Context(), change("b")))
-	assert.True(t, q.Ready(), "waiting brings nothing more into the batch")
-	assert.True(t, signalled(q))
-	assert.Equal(t, []string{"a", "end of the listing"}, messages(q.Take(nil)))
-	assert.True(t, signalled(q), "something is left")
-	assert.False(t, q.Ready())
-	assert.Equal(t, []string{"b"}, messages(q.Take(nil)))
-	assert.Empty(t, q.Take(nil))
-}
-
-func TestTheEndOfAListingThatIsLeftCompletesTheNextBatch(t *testing.T) {
-	q := New(2)
-	require.NoError(t, q.Put(t.Context(), change("a")))
-	require.NoError(t, q.Put(t.Context(), change("b")))
-	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
-	assert.Equal(t, []string{"a", "b"}, messages(q.Take(nil)))
-	assert.True(t, q.Ready(), "a list ends among what is left")
-}
-
 func TestChangesThatWaitEnterAsFarAsThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(1000)
 		large := strings.Repeat("x", maxBytes-2*overhead)
 		require.NoError(t, q.Put(t.Context(), change(large)))
-		assert.True(t, signalled(q))
-		assert.False(t, q.Ready())
+		assert.False(t, signalled(q))
 		put := make(chan error, 2)
 		for range 2 {
 			go func() { put <- q.Put(t.Context(), change(large)) }()
 		}
 		synctest.Wait()
 		assert.True(t, signalled(q), "waiting longer brings nothing more into the batch")
-		assert.True(t, q.Ready())
 		for entered := 1; entered <= 2; entered++ {
 			assert.Len(t, q.Take(nil), 1)
 			synctest.Wait()
 			assert.Len(t, put, entered)
 		}
-		assert.False(t, q.Ready(), "nothing waits for room")
 	})
 }
 
@@ -164,7 +146,7 @@ func TestAStreamThatFloodsDoesNotStarveAnother(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		require.True(t, q.Ready())
+		require.True(t, signalled(q))
 		streams.Go(func() { assert.NoError(t, q.Put(ctx, change("drop"))) })
 		synctest.Wait()
 		seen := messages(q.Take(nil))
@@ -184,6 +166,6 @@ func TestTheQueueKeepsNothingThatWasTaken(t *testing.T) {
 	q.Take(nil)
 	require.Len(t, q.changes, 1)
 	for _, e := range q.changes[1:3] {
-		assert.Nil(t, e.change.Event)
+		assert.Nil(t, e.Event)
 	}
 }

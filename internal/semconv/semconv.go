@@ -18,7 +18,18 @@ var (
 	Pod       = schema.GroupKind{Kind: "Pod"}
 	Node      = schema.GroupKind{Kind: "Node"}
 	Namespace = schema.GroupKind{Kind: "Namespace"}
+	Job       = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
+
+// IsClusterScoped reports whether objects of a kind that the conventions name are in no namespace.
+func IsClusterScoped(kind schema.GroupKind) bool {
+	switch kind {
+	case Namespace, Node, schema.GroupKind{Kind: "PersistentVolume"}, schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}:
+		return true
+	default:
+		return false
+	}
+}
 
 // Names are the resource attributes that name an object of one kind.
 type Names struct {
@@ -43,8 +54,8 @@ var names = map[schema.GroupKind]Names{
 	{Group: "apps", Kind: "StatefulSet"}: {"k8s.statefulset.name", "k8s.statefulset.uid"},
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {"k8s.hpa.name", "k8s.hpa.uid"},
 	{Group: "batch", Kind: "CronJob"}:                       {"k8s.cronjob.name", "k8s.cronjob.uid"},
-	{Group: "batch", Kind: "Job"}:                           {"k8s.job.name", "k8s.job.uid"},
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:         {"k8s.storageclass.name", ""},
+	Job:                                                     {"k8s.job.name", "k8s.job.uid"},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}: {"k8s.storageclass.name", ""},
 	// Old producers still write the former group of these kinds. The objects are the same.
 	{Group: "extensions", Kind: "DaemonSet"}:  {"k8s.daemonset.name", "k8s.daemonset.uid"},
 	{Group: "extensions", Kind: "Deployment"}: {"k8s.deployment.name", "k8s.deployment.uid"},
@@ -53,7 +64,8 @@ var names = map[schema.GroupKind]Names{
 
 // record has the attributes that the receiver itself writes on records.
 var record = map[string]bool{
-	"k8s.event.name": true, "k8s.event.uid": true, "k8s.event.reason": true, "k8s.event.type": true, "k8s.event.action": true,
+	"k8s.event.name": true, "k8s.event.namespace": true, "k8s.event.uid": true,
+	"k8s.event.reason": true, "k8s.event.type": true, "k8s.event.action": true,
 	"k8s.event.count": true, "k8s.event.occurrences": true, "k8s.event.start_time": true,
 	"k8s.event.reporting_controller": true, "k8s.event.reporting_instance": true,
 	"k8s.event.related.api_version": true, "k8s.event.related.kind": true, "k8s.event.related.namespace": true,

@@ -23,7 +23,7 @@ const requestBytes = 1_000_000
 type Scope struct{ Name, Version string }
 
 // Metrics writes every sum as one cumulative, monotonic point at the given time, but at least 1 ms
-// after the last points: OTLP requires that the times of a series increase. With InitialZero, it
+// after its last one: OTLP requires that the times of a series increase. The clock may be set back. With InitialZero, it
 // writes 0 at its start time for a new series; the next call writes its value. The points are cut
 // into requests, which are made one at a time.
 func (s *Series) Metrics(scope Scope, cluster semconv.Cluster, now time.Time) iter.Seq[pmetric.Metrics] {
@@ -92,14 +92,12 @@ func (s sum) compare(other sum) int {
 func (s *Series) sums(now time.Time) []sum {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The clock may have been set back since the sums began.
-	now = later(later(now.Round(0), s.begin), s.emitted.Add(time.Millisecond))
 	all := make([]sum, 0, len(s.byKey))
 	for _, one := range s.byKey {
-		all = s.appendLocked(all, one, now)
+		all = s.appendLocked(all, one, now.Round(0))
 	}
 	for i := range all {
-		s.emitted = later(s.emitted, all[i].at) // It may start later than now.
+		s.emitted = later(s.emitted, all[i].at)
 	}
 	return all
 }
@@ -128,7 +126,7 @@ func (s *Series) Accepted() {
 	}
 }
 
-// LastPoint returns the time of the last points; zero: there are none.
+// LastPoint returns the time of the last points, or that at which the sums began.
 func (s *Series) LastPoint() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,6 @@ package series
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +17,9 @@ import (
 
 // Config bounds the series.
 type Config struct {
-	// Max bounds them. Events of one namespace make at most half of them: who may write Events there
-	// takes none from others. What goes beyond is summed in one overflow series, which does not count
-	// as one of these.
+	// Max bounds them. Events of one namespace make at most half of them, and the last tenth is for
+	// namespaces with less than a thousandth: who may write Events in many namespaces takes none from
+	// others. What goes beyond is summed in one overflow series, which does not count as one of these.
 	Max int
 	TTL time.Duration // a series that has not changed for this time is dropped
 	// InitialZero makes 0 the first point of a series, so that a query sees how much the first
@@ -45,13 +44,12 @@ type Series struct {
 	begin time.Time
 	// ended has the times of the last points of series that were dropped, for TTL. A series that
 	// begins again starts after them.
-	ended map[key]time.Time
-	// references bounds the names of workloads that are known by reference only.
-	references references
-	usage      Usage     // since TakeUsage
-	emitted    time.Time // the time of the last points
-	ends       bool      // End was called
-	scratch    []byte    // of keyLocked
+	ended         map[key]time.Time
+	workloadNames workloadNames
+	usage         Usage     // since TakeUsage
+	emitted       time.Time // the time of the last points
+	ends          bool      // End was called
+	scratch       []byte    // of keyLocked
 }
 
 // key names a series by what tells it from others.
@@ -100,7 +98,7 @@ type series struct {
 func New(config Config, now time.Time) *Series {
 	s := &Series{
 		config: config, byKey: map[key]*series{}, byOrigin: map[string]int{}, ended: map[key]time.Time{},
-		references: references{}, begin: now.Round(0),
+		workloadNames: workloadNames{}, begin: now.Round(0), emitted: now.Round(0),
 	}
 	for i, name := range names {
 		s.disabled[i] = config.Disabled[name]
@@ -114,7 +112,7 @@ func (s *Series) Add(observations []observation.Observation, now time.Time) {
 	defer s.mu.Unlock()
 	for i := range observations {
 		o := &observations[i]
-		one := s.seriesLocked(o)
+		one := s.seriesLocked(o, now)
 		one.occurrences += o.Occurrences
 		one.moved = now
 	}
@@ -126,7 +124,7 @@ type Usage struct {
 	Overflowed int // observations that count in the overflow series
 	// OverflowedNamespace is that of the Event of one of them.
 	OverflowedNamespace string
-	Unnamed             int // observations without the name of their workload: see maxReferences
+	Unnamed             int // observations without the name of their workload: see maxWorkloadNames
 	// UnnamedKind and UnnamedNamespace are those of one of them.
 	UnnamedKind, UnnamedNamespace string
 }
@@ -148,10 +146,10 @@ func (s *Series) countLocked() int {
 	return len(s.byKey)
 }
 
-func (s *Series) seriesLocked(o *observation.Observation) *series {
+func (s *Series) seriesLocked(o *observation.Observation, now time.Time) *series {
 	namespace := namespaceOf(o)
-	w := workloadOf(o, namespace)
-	if s.references.admit(&w) {
+	w := workloadOf(o, namespace, now)
+	if s.workloadNames.admit(&w) {
 		s.usage.Unnamed++
 		s.usage.UnnamedKind, s.usage.UnnamedNamespace = w.kind, namespace
 	}
@@ -165,7 +163,6 @@ func (s *Series) seriesLocked(o *observation.Observation) *series {
 	}
 	one := s.byKey[k]
 	if one == nil {
-		id.tags = slices.Clone(id.tags)
 		start := s.startLocked(k, o.SeenAt)
 		one = &series{
 			key: k, origin: origin, workload: w, identity: id,
@@ -173,25 +170,22 @@ func (s *Series) seriesLocked(o *observation.Observation) *series {
 		}
 		s.byKey[k] = one
 		s.byOrigin[one.origin]++
-		s.references.begin(w)
+		s.workloadNames.begin(w)
 	}
 	return one
 }
 
 // isFullLocked reports whether an Event of a namespace makes no more series.
 func (s *Series) isFullLocked(origin string) bool {
-	return s.countLocked() >= s.config.Max || s.byOrigin[origin] >= max(1, s.config.Max/2)
+	all, own, limit := s.countLocked(), s.byOrigin[origin], s.config.Max
+	return all >= limit || own >= max(1, limit/2) || all >= limit-limit/10 && own >= max(1, limit/1000)
 }
 
 // startLocked returns when a series starts: when its first occurrence was seen, but not before the
 // sums began, or before the last point of a former series with the same attributes.
 func (s *Series) startLocked(k key, seen time.Time) time.Time {
 	// Points have the wall clock's time, which may be set back. The monotonic clock is not.
-	start := later(seen.Round(0), s.begin)
-	if last, ended := s.ended[k]; ended {
-		start = later(start, last.Add(time.Millisecond))
-	}
-	return start
+	return later(later(seen.Round(0), s.begin), s.ended[k].Add(time.Millisecond))
 }
 
 func later(a, b time.Time) time.Time {
@@ -264,7 +258,7 @@ func (s *Series) Expire(now time.Time) {
 			if s.byOrigin[one.origin]--; s.byOrigin[one.origin] == 0 {
 				delete(s.byOrigin, one.origin)
 			}
-			s.references.end(one.workload)
+			s.workloadNames.end(one.workload)
 			s.ended[one.key] = one.last
 		}
 	}

@@ -91,6 +91,7 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 		seen("Scaled", 1, resolver.ResolutionComplete, fe),
 		seen("BackOff", 4, resolver.ResolutionComplete, pod("bare")),
 		seen("BackOff", 5, resolver.ResolutionNotFound, pod("unknown"), deployment("gone")),
+		seen("FailedCreate", 9, resolver.ResolutionNotFound, &resolver.Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "ns", Name: "r"}, deployment("gone")),
 		seen("Resolved", 6, resolver.ResolutionForbidden, unowned),
 		seen("NodeReady", 7, resolver.ResolutionComplete, &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}),
 		seen("Terminating", 8, resolver.ResolutionComplete, &resolver.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns"}),
@@ -101,6 +102,7 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 		fmt.Sprintf(of, "Scaled", "Deployment", "apps/v1", "Deployment", "fe"): 1,
 		// A bare pod and one whose end is not known are one series.
 		"map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:Pod k8s.workload.api_version:v1 k8s.workload.kind:Pod]":   9,
+		"map[k8s.event.reason:FailedCreate k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:ReplicaSet]":                                         9,
 		fmt.Sprintf(of, "Resolved", "Bakery", "example.com/v1", "Bakery", "b"):                                                                               6, // It may not be read: the event names it.
 		"map[k8s.event.reason:NodeReady k8s.event.type:Warning k8s.object.kind:Node k8s.workload.api_version:v1 k8s.workload.kind:Node k8s.workload.name:n]": 7,
 		fmt.Sprintf(of, "Terminating", "Namespace", "v1", "Namespace", "ns"):                                                                                 8,
@@ -174,8 +176,49 @@ func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 		counted.Accepted()
 		counted.Expire(at(61))
 		assert.Zero(t, counted.TakeUsage().Series)
+		assert.Empty(t, counted.byOrigin, "a namespace without series takes no memory")
 		write("greedy", "Later", at(61))
 		assert.Equal(t, half, counted.TakeUsage().Series, "series that end make room")
+	}
+}
+
+func TestSeriesThatEndMakeRoomForAsMany(t *testing.T) {
+	counted := New(Config{Max: 8, TTL: time.Hour}, start)
+	for i := range 4 {
+		add(counted, at(i), seen(fmt.Sprint("R", i), 1, resolver.ResolutionComplete, deployment("greedy")))
+	}
+	sums(counted, at(4))
+	counted.Accepted()
+	counted.Expire(at(61))
+	assert.Equal(t, 3, counted.TakeUsage().Series)
+	for i := range 4 {
+		add(counted, at(61), seen(fmt.Sprint("Later", i), 1, resolver.ResolutionComplete, deployment("greedy")))
+	}
+	assert.Equal(t, Usage{Series: 4, Overflowed: 3, OverflowedNamespace: "greedy"}, counted.TakeUsage())
+}
+
+// Who may write Events in many namespaces takes no series from a namespace that has few.
+func TestTheLastTenthIsForNamespacesWithLessThanAThousandth(t *testing.T) {
+	for _, most := range []int{200, 3000, 30_000} {
+		for _, attackers := range []int{2, 20} {
+			counted, few := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/1000)
+			write := func(namespace string, reasons int) (added, overflowed int) {
+				before := counted.TakeUsage().Series
+				for i := range reasons {
+					add(counted, at(0), seen(fmt.Sprint("R", i), 1, resolver.ResolutionComplete, deployment(namespace)))
+				}
+				usage := counted.TakeUsage()
+				return usage.Series - before, usage.Overflowed
+			}
+			for i := range attackers {
+				write(fmt.Sprint("attacker", i), most/2)
+			}
+			assert.Equal(t, most-most/10+few*max(0, attackers-2), counted.TakeUsage().Series, "%d attackers", attackers)
+			for _, namespace := range []string{"shop", "bank"} {
+				added, overflowed := write(namespace, few+1)
+				assert.Equal(t, []int{few, 1}, []int{added, overflowed}, "%s, after %d attackers", namespace, attackers)
+			}
+		}
 	}
 }
 
@@ -303,6 +346,21 @@ func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
 	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(counted, at(1)), "at least 1 ms apart")
 }
 
+func TestPointsStayAheadUntilTheClockReachesThem(t *testing.T) {
+	counted := New(Config{Max: 3, TTL: 3 * time.Hour}, start)
+	add(counted, at(0), seenAt(at(0), 5))
+	assert.Equal(t, []dot{{5, 0, 61 * minute}}, dots(counted, at(61)), "for one collection, the clock is an hour ahead")
+	add(counted, at(2), seenAt(at(2), 1))
+	assert.Equal(t, []dot{{6, 0, 61*minute + time.Millisecond}}, dots(counted, at(2)))
+	assert.Equal(t, []dot{{6, 0, 61*minute + 2*time.Millisecond}}, dots(counted, at(61)))
+	assert.Equal(t, []dot{{6, 0, 62 * minute}}, dots(counted, at(62)))
+	add(counted, at(3), seen("New", 1, resolver.ResolutionComplete, deployment("b")))
+	assert.Contains(t, dots(counted, at(4)), dot{1, 0, 4 * minute}, "a new series has the present time")
+	restarted := New(Config{Max: 3, TTL: 3 * time.Hour}, at(2))
+	add(restarted, at(2), seenAt(at(2), 1))
+	assert.Equal(t, []dot{{1, 2 * minute, 3 * minute}}, dots(restarted, at(3)), "another process begins with its own clock")
+}
+
 func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
 	counted := New(Config{Max: 200, TTL: time.Hour, InitialZero: true}, start)
 	for i := range 100 {
@@ -384,9 +442,9 @@ func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
 			for i := range waits {
 				counted.Expire(at(11 + i))
 			}
+			assert.Equal(t, name == "later", len(counted.ended) == 0, "it is remembered for series.ttl")
 			add(counted, at(11+waits), seenAt(at(9), 5))
 			assert.Greater(t, dots(counted, at(12+waits))[0].at, last[0].at)
-			assert.LessOrEqual(t, len(counted.ended), 1)
 		})
 	}
 }
@@ -436,6 +494,21 @@ func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
 			assert.LessOrEqual(t, requests, tt.most)
 		})
 	}
+}
+
+func TestCallersMayStopBetweenRequests(t *testing.T) {
+	counted := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
+	for i := range 3 * requestBytes / 1000 {
+		o := seen(fmt.Sprint(i), 1, resolver.ResolutionComplete, deployment("fe"))
+		o.Tags.Metric = []extract.Tag{{Name: "tag", Value: strings.Repeat("x", 1000)}}
+		add(counted, at(1), o)
+	}
+	requests := 0
+	for range counted.Metrics(Scope{}, semconv.Cluster{}, at(2)) {
+		requests++
+		break
+	}
+	assert.Equal(t, 1, requests)
 }
 
 // Compression finds what neighbours have in common.

@@ -4,6 +4,7 @@ package series
 
 import (
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -15,8 +16,7 @@ import (
 // workload is the object that occurrences count under.
 type workload struct {
 	apiVersion, kind, name, uid string
-	// place bounds the names of workloads that are known only by reference. It is zero if the
-	// object was read, or has no name here.
+	// place bounds the names of workloads that may live once. It is zero if the name is not bounded.
 	place place
 }
 
@@ -29,7 +29,7 @@ type place struct {
 // workloadOf names the workload so that the number of series grows with workloads, and not with
 // objects that live once. A pod that nothing owns counts under its kind alone. An object with a
 // generated name, such as a PipelineRun, counts under what the name begins with.
-func workloadOf(o *observation.Observation, namespace string) workload {
+func workloadOf(o *observation.Observation, namespace string, now time.Time) workload {
 	end := o.Chain.End()
 	switch {
 	case end == nil && o.Chain.Objects[0].GroupKind() == semconv.Pod,
@@ -39,28 +39,35 @@ func workloadOf(o *observation.Observation, namespace string) workload {
 		return workload{}
 	}
 	w := workload{apiVersion: end.APIVersion, kind: end.Kind, name: end.Name, uid: string(end.UID)}
-	switch {
-	case o.Chain.Resolution == resolver.ResolutionForbidden:
-		w.place = place{namespace, end.GroupKind()}
-	case end.GenerateName != "" && strings.HasPrefix(end.Name, end.GenerateName):
+	if end.GenerateName != "" && strings.HasPrefix(end.Name, end.GenerateName) {
 		w.name, w.uid = strings.TrimSuffix(end.GenerateName, "-"), ""
+	}
+	if o.Chain.Resolution == resolver.ResolutionForbidden && !end.Found() || mayLiveOnce(end, now) {
+		w.place = place{namespace, end.GroupKind()}
 	}
 	return w
 }
 
-// maxReferences limits the names of the workloads of one kind in one namespace that are known only
-// by reference. The receiver cannot know whether these names were generated, and anybody who may
-// write Events can make them up.
-const maxReferences = 100
+// mayLiveOnce reports whether the name may be that of a single run, which never comes back. A custom
+// resource may be a run or stay for years. It stays, such as an Application, if it is older than a day.
+func mayLiveOnce(o *resolver.Object, now time.Time) bool {
+	kind := o.GroupKind()
+	_, stays := semconv.Of(kind)
+	return (!stays || kind == semconv.Job) && now.Sub(time.Unix(o.Created, 0)) < 24*time.Hour
+}
 
-// references has, for each place, the names that series have, and how many series have each.
-type references map[place]map[string]int
+// maxWorkloadNames limits the names of the workloads of one kind in one namespace that may live once,
+// or that are known only by reference: anybody who may write Events can make those up.
+const maxWorkloadNames = 100
 
-// admit removes the name of a workload that is known by reference only if its kind has enough names
-// there. It reports whether it did.
-func (r references) admit(w *workload) (removed bool) {
-	names := r[w.place]
-	if w.place == (place{}) || names[w.name] > 0 || len(names) < maxReferences {
+// workloadNames has, for each place, the names that series have, and how many series have each.
+type workloadNames map[place]map[string]int
+
+// admit removes the name of a workload only if its kind has enough names there. It reports whether
+// it did.
+func (n workloadNames) admit(w *workload) (removed bool) {
+	names := n[w.place]
+	if names[w.name] > 0 || len(names) < maxWorkloadNames {
 		return false
 	}
 	w.name, w.uid, w.place = "", "", place{}
@@ -68,26 +75,26 @@ func (r references) admit(w *workload) (removed bool) {
 }
 
 // begin notes that a series with the workload begins.
-func (r references) begin(w workload) {
+func (n workloadNames) begin(w workload) {
 	if w.place == (place{}) {
 		return
 	}
-	if r[w.place] == nil {
-		r[w.place] = map[string]int{}
+	if n[w.place] == nil {
+		n[w.place] = map[string]int{}
 	}
-	r[w.place][w.name]++
+	n[w.place][w.name]++
 }
 
 // end notes that such a series has ended.
-func (r references) end(w workload) {
+func (n workloadNames) end(w workload) {
 	if w.place == (place{}) {
 		return
 	}
-	names := r[w.place]
+	names := n[w.place]
 	if names[w.name]--; names[w.name] <= 0 {
 		delete(names, w.name)
 	}
 	if len(names) == 0 {
-		delete(r, w.place)
+		delete(n, w.place)
 	}
 }

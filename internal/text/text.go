@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -32,11 +33,13 @@ const mark = "…"
 // Value returns a text as an attribute may have it.
 func Value(s string) string { return Cut(s, MaxValue) }
 
-// Cut returns a text in valid UTF-8, cut to a number of bytes, which include the mark. A sequence of
-// invalid bytes becomes one U+FFFD. What was cut retains nothing of the original.
+// Cut returns a text in valid UTF-8 without invisible characters, cut to a number of bytes, which
+// include the mark. A sequence of invalid bytes becomes one U+FFFD. What was changed retains nothing of
+// the original.
 func Cut(s string, most int) string {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, string(utf8.RuneError))
+	head := s[:min(len(s), 4*most)] // The work is bounded: a longer text is cut, or hides most of itself.
+	if !isPlain(head) {
+		s = visible(head)
 	}
 	if len(s) <= most {
 		return s
@@ -47,6 +50,35 @@ func Cut(s string, most int) string {
 	}
 	return s[:end] + mark
 }
+
+// isPlain reports whether a text has only visible characters of ASCII, as nearly all have.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < ' ' || c > '~') && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// visible leaves out what nobody sees, such as zero-width spaces, marks that reverse the order of
+// characters, and tags: people must see what a program reads. Lines and columns stay.
+func visible(s string) string {
+	valid := strings.ToValidUTF8(s, string(utf8.RuneError))
+	seen := strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.In(r, invisible...) {
+			return -1
+		}
+		return r
+	}, valid)
+	if len(seen) < len(valid) {
+		return strings.Clone(seen) // It has the capacity of the original.
+	}
+	return seen
+}
+
+// invisible are controls, format characters, and what else no font shows.
+var invisible = []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}
 
 // Keys are the keys of labels and annotations that are kept. nil keeps none.
 type Keys struct {

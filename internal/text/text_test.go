@@ -4,8 +4,10 @@ package text
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -32,15 +34,61 @@ func TestATextIsCutAtACharacterAndMarked(t *testing.T) {
 	}
 }
 
+func TestWhatNobodySeesLeavesATextBeforeItIsCut(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"lines and columns stay":      {"a\n\tb", "a\n\tb"},
+		"a carriage return":           {"a\r\nb", "a\nb"},
+		"colors of a terminal":        {"\x1b[31mred", "[31mred"},
+		"a null, a delete":            {"a\x00b\x7fc", "abc"},
+		"a control after ASCII":       {"a\u0085b", "ab"},
+		"a zero-width space":          {"pay\u200bment", "payment"},
+		"a soft hyphen":               {"pay\u00adment", "payment"},
+		"a reversed order":            {"a\u202eb\u2066c", "abc"},
+		"tags":                        {"a\U000e0041\U000e007fb", "ab"},
+		"variation selectors":         {"a\ufe0fb\U000e0100c", "abc"},
+		"a letter that no font shows": {"a\u3164b", "ab"},
+		"a byte order mark":           {"\ufeffa", "a"},
+		"a joiner of emoji":           {"👩\u200d🚀", "👩🚀"},
+		"accents and other scripts":   {"größe é 日本 ع", "größe é 日本 ع"},
+		"next to invalid bytes":       {"\xff\u200b\xff", "\uFFFD\uFFFD"},
+		"only that":                   {"\u200b\u200b", ""},
+		"a text of invisible ones":    {strings.Repeat("\u200b", 80) + "a", "a"},
+		"a text that hides most of itself is not read to its end": {strings.Repeat("\u200b", 1000) + "a", "\uFFFD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, test.want, Cut(test.text, 64))
+		})
+	}
+	assert.Zero(t, testing.AllocsPerRun(10, func() { Cut("größe", 64) }), "a text that stays the same is not copied")
+}
+
+// TestATextRetainsNothingOfWhatNobodySees: anyone who may write events can make one of megabytes.
+func TestATextRetainsNothingOfWhatNobodySees(t *testing.T) {
+	const texts, size = 20, 1 << 20
+	all := make([]string, 0, texts)
+	for range texts {
+		all = append(all, Cut("a"+strings.Repeat("\u200b", size/3), size))
+	}
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	assert.Less(t, memory.HeapAlloc, uint64(texts*size/2))
+	runtime.KeepAlive(all)
+}
+
 func FuzzCut(f *testing.F) {
 	f.Add("a\xff…ä", 5)
+	f.Add("\xff\u200b\xff\n\x7f", 9)
 	f.Fuzz(func(t *testing.T, s string, most int) {
 		most = len(mark) + max(0, most)%100
 		got := Cut(s, most)
 		assert.True(t, utf8.ValidString(got))
 		assert.LessOrEqual(t, len(got), most)
 		assert.Equal(t, got, Cut(got, most))
-		if utf8.ValidString(s) && len(s) <= most {
+		for _, r := range got {
+			assert.True(t, r == '\n' || r == '\t' || !unicode.In(r, invisible...), "%q", got)
+		}
+		if utf8.ValidString(s) && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, invisible...) }) {
 			assert.Equal(t, s, got)
 		}
 	})

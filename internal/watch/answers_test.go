@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
@@ -22,13 +23,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
-// answered runs a stream for ten seconds against a server that answers in this way.
-func answered(t *testing.T, config watch.Config, answer http.HandlerFunc) *observer {
+// answered runs a stream for a minute against a server that answers in this way.
+func answered(t *testing.T, config watch.Settings, answer http.HandlerFunc) *observer {
 	o, queue := &observer{}, queue.New(100_000)
 	client, err := kubeclient.Events(&rest.Config{Host: "http://proxy", Transport: apitest.InMemory{Handler: answer}})
 	require.NoError(t, err)
-	config.Client, config.Taker, config.Observer = client, queue, o
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	config.Client, config.Taker, config.Observer, config.Pages = client, queue, o, semaphore.NewWeighted(1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
@@ -56,7 +57,7 @@ func TestAListWhoseTokenRepeatsIsNotReadForEver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				requests := 0
-				o := answered(t, watch.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+				o := answered(t, watch.Settings{}, func(w http.ResponseWriter, _ *http.Request) {
 					token := tokens[requests%len(tokens)]
 					requests++
 					writeJSON(w, fmt.Sprintf(`{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"5","continue":%q},"items":[{"metadata":{"name":"e"}}]}`, token))
@@ -70,7 +71,7 @@ func TestAListWhoseTokenRepeatsIsNotReadForEver(t *testing.T) {
 }
 
 func TestAnAnswerIsBounded(t *testing.T) {
-	for name, config := range map[string]watch.Config{"a list": {}, "a list that asks for the version": {ResourceVersion: "5"}} {
+	for name, config := range map[string]watch.Settings{"a list": {}, "a list that asks for the version": {ResourceVersion: "5"}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var most atomic.Int64
@@ -99,15 +100,15 @@ func TestOnlyWhatDecodesIsAnAnswer(t *testing.T) {
 		_, _ = w.Write([]byte("<html>Please log in</html>"))
 	}
 	for name, tt := range map[string]struct {
-		config watch.Config
+		config watch.Settings
 		answer func(w http.ResponseWriter)
 		want   string
 	}{
-		"HTML to a list":           {watch.Config{}, html, "text/html"},
-		"HTML to a watch":          {watch.Config{ResourceVersion: "5"}, html, "text/html"},
-		"JSON that is no list":     {watch.Config{}, func(w http.ResponseWriter) { writeJSON(w, `{"login": "required"}`) }, "without a resource version"},
-		"an object of another API": {watch.Config{}, func(w http.ResponseWriter) { writeJSON(w, `{"kind": "Namespace", "apiVersion": "v1"}`) }, "unexpected object"},
-		"JSON that is broken":      {watch.Config{}, func(w http.ResponseWriter) { writeJSON(w, `{"kind": `) }, "unexpected end"},
+		"HTML to a list":           {watch.Settings{}, html, "text/html"},
+		"HTML to a watch":          {watch.Settings{ResourceVersion: "5"}, html, "text/html"},
+		"JSON that is no list":     {watch.Settings{}, func(w http.ResponseWriter) { writeJSON(w, `{"login": "required"}`) }, "without a resource version"},
+		"an object of another API": {watch.Settings{}, func(w http.ResponseWriter) { writeJSON(w, `{"kind": "Namespace", "apiVersion": "v1"}`) }, "unexpected object"},
+		"JSON that is broken":      {watch.Settings{}, func(w http.ResponseWriter) { writeJSON(w, `{"kind": `) }, "unexpected end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -54,6 +55,18 @@ func (o *observer) seen() []watch.Cause {
 	return slices.Clone(o.causes)
 }
 
+func (o *observer) answersSeen() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.answers
+}
+
+func (o *observer) lastError() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.errs[len(o.errs)-1]
+}
+
 func clientOf(t *testing.T, api *apitest.Server) rest.Interface {
 	t.Helper()
 	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
@@ -62,13 +75,13 @@ func clientOf(t *testing.T, api *apitest.Server) rest.Interface {
 }
 
 // start runs a stream that puts into queue, in a bubble, until the test ends.
-func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.Config) *observer {
+func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.Settings) *observer {
 	t.Helper()
 	o := &observer{}
 	if config.Observer == nil {
 		config.Observer = o
 	}
-	config.Client, config.Taker = clientOf(t, api), queue
+	config.Client, config.Taker, config.Pages = clientOf(t, api), queue, semaphore.NewWeighted(1)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -86,8 +99,8 @@ func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.C
 // of one namespace begin with its name.
 func changes(queue *queue.Queue) (words []string) {
 	kinds := map[watch.Kind]string{
-		watch.ListBegan: "began", watch.Listed: "listed", watch.ListEnded: "ended", watch.Changed: "changed",
-		watch.Deleted: "deleted", watch.Existing: "existing", watch.WentBack: "went back",
+		watch.KindListBegan: "began", watch.KindListed: "listed", watch.KindListEnded: "ended", watch.KindChanged: "changed",
+		watch.KindDeleted: "deleted", watch.KindExisting: "existing", watch.KindWentBack: "went back",
 	}
 	synctest.Wait()
 	for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {
@@ -99,7 +112,7 @@ func changes(queue *queue.Queue) (words []string) {
 			if c.Event != nil {
 				word += fmt.Sprintf(" %s=%d", c.Event.Name, c.Event.Count)
 			}
-			if c.Kind == watch.ListEnded {
+			if c.Kind == watch.KindListEnded {
 				word += " at " + c.ResourceVersion
 			}
 			words = append(words, word)

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -49,12 +48,12 @@ var (
 // listPages lists page by page, with one page in memory: the current events, or those as of
 // exactAt. While the queue is full, it has no connection that costs the server memory.
 func (s *Stream) listPages(ctx context.Context) error {
-	if err := s.beginList(ctx); err != nil {
+	if err := s.put(ctx, Change{Kind: KindListBegan}); err != nil {
 		return err
 	}
-	kind, options := Listed, metav1.ListOptions{Limit: pageSize, FieldSelector: s.config.FieldSelector}
+	kind, options := KindListed, metav1.ListOptions{Limit: pageSize, FieldSelector: s.settings.FieldSelector}
 	if s.exactAt != "" {
-		kind = Existing
+		kind = KindExisting
 		options.ResourceVersion = s.exactAt
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 	}
@@ -79,16 +78,16 @@ func (s *Stream) listPages(ctx context.Context) error {
 
 // takePage requests a page and puts its events.
 func (s *Stream) takePage(ctx context.Context, kind Kind, options *metav1.ListOptions) (*metav1.ListMeta, error) {
-	if err := s.config.Pages.Acquire(ctx, 1); err != nil {
+	if err := s.settings.Pages.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer s.config.Pages.Release(1)
-	page, err := s.page(ctx, s.config.Namespace, options)
+	defer s.settings.Pages.Release(1)
+	page, err := s.page(ctx, s.settings.Namespace, options)
 	if err != nil {
 		return nil, err
 	}
 	if !s.failed {
-		s.config.Observer.Answered(s.config.Namespace)
+		s.settings.Observer.Answered(s.settings.Namespace)
 	}
 	for i := range page.Items {
 		ev := page.Items[i] // A copy, so that one kept event does not keep its page.
@@ -159,19 +158,16 @@ func (s *Stream) read(ctx context.Context, namespace string, options *metav1.Lis
 }
 
 func (s *Stream) request(namespace string, options *metav1.ListOptions) *rest.Request {
-	return s.config.Client.Get().
+	client := s.settings.Client
+	if options.Watch {
+		client = s.settings.Watches
+	}
+	return client.Get().
 		NamespaceIfScoped(namespace, namespace != "").
 		Resource("events").
 		MaxRetries(0). // client-go would wait without a report. The stream waits and connects again.
-		VersionedParams(options, parameters)
+		SpecificallyVersionedParams(options, metav1.ParameterCodec, metav1.SchemeGroupVersion)
 }
-
-// parameters encodes list options as a query of the core group's version.
-var parameters = func() runtime.ParameterCodec {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-	return runtime.NewParameterCodec(scheme)
-}()
 
 // watch streams until the server ends it, an error comes, or the server is idle for too long.
 func (s *Stream) watch(ctx context.Context) error {
@@ -180,13 +176,14 @@ func (s *Stream) watch(ctx context.Context) error {
 	limit := minWatchTimeout + rand.N(minWatchTimeout)
 	seconds := int64(limit.Seconds())
 	connection, err := s.open(ctx, cancel, &metav1.ListOptions{
-		FieldSelector: s.config.FieldSelector, ResourceVersion: s.resourceVersion,
+		FieldSelector: s.settings.FieldSelector, ResourceVersion: s.resourceVersion,
 		Watch: true, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
 	})
 	if err == nil {
 		defer connection.Close()
-		s.failed = false
-		s.config.Observer.Answered(s.config.Namespace)
+		if s.useless < maxUseless { // Otherwise, only a message shows that it works.
+			s.works()
+		}
 		err = s.receive(ctx, cancel, connection, limit+responseTimeout)
 	}
 	if ctx.Err() != nil {
@@ -199,17 +196,14 @@ func (s *Stream) watch(ctx context.Context) error {
 func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
 	timer := time.AfterFunc(responseTimeout, func() { cancel(errNoResponse) })
 	defer timer.Stop()
-	return s.request(s.config.Namespace, options).Stream(ctx)
+	return s.request(s.settings.Namespace, options).Stream(ctx)
 }
 
 // receive reads messages until the stream ends.
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
 	timer := time.AfterFunc(idle, func() { cancel(errIdle) })
 	defer timer.Stop()
-	decoder, err := newDecoder(body)
-	if err != nil {
-		return err
-	}
+	decoder := newDecoder(body)
 	for {
 		kind, object, err := decoder.decode()
 		timer.Stop() // Only the time that the server takes counts, not the time that the Taker takes.
@@ -243,12 +237,15 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	if !ok {
 		return fmt.Errorf("the API server sent a %T in a stream of events", message.Object)
 	}
-	change := Change{Kind: Changed, Event: ev, ResourceVersion: ev.ResourceVersion}
+	if s.hasMessage = true; s.failed {
+		s.works()
+	}
+	change := Change{Kind: KindChanged, Event: ev, ResourceVersion: ev.ResourceVersion}
 	switch message.Type {
 	case kwatch.Bookmark:
-		change.Kind, change.Event = Bookmark, nil
+		change.Kind, change.Event = KindBookmark, nil
 	case kwatch.Deleted:
-		change.Kind, change.ResourceVersion = Deleted, beforeDeletion(ev.ResourceVersion)
+		change.Kind, change.ResourceVersion = KindDeleted, beforeDeletion(ev.ResourceVersion)
 	}
 	if err := s.put(ctx, change); err != nil {
 		return err

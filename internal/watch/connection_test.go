@@ -37,18 +37,18 @@ func takeAll(queue *queue.Queue) (names []string) {
 func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
-		o := start(t, api, queue, watch.Config{})
+		o := start(t, api, queue, watch.Settings{})
 		takeAll(queue)
 		api.Cut()
 		synctest.Wait()
 		assert.Len(t, connections(api), 2, "it does not connect again without a pause")
 		time.Sleep(time.Second)
 		assert.Len(t, connections(api), 3)
-		for len(connections(api)) < 20 && !slices.Contains(o.seen(), watch.Unavailable) {
+		for len(connections(api)) < 20 && !slices.Contains(o.seen(), watch.CauseUnavailable) {
 			api.Cut()
 			time.Sleep(50 * time.Millisecond)
 		}
-		require.Contains(t, o.seen(), watch.Unavailable)
+		require.Contains(t, o.seen(), watch.CauseUnavailable)
 		assert.Greater(t, len(connections(api)), 2, "a few that are closed are no failure")
 		api.Put(event("a", ""))
 		time.Sleep(time.Minute)
@@ -60,7 +60,7 @@ func TestTheDelaysBeginAgainAfterAConnectionThatLasted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
 		api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
-		start(t, api, queue, watch.Config{})
+		start(t, api, queue, watch.Settings{})
 		time.Sleep(5 * time.Minute) // The delays are 15 to 30 s now.
 		api.Refuse(nil)
 		time.Sleep(time.Minute)
@@ -82,7 +82,7 @@ func TestTheDelaysBeginAgainAfterAConnectionThatLasted(t *testing.T) {
 func TestFailuresBeforeAVersionExpiresDoNotDelayTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
-		o := start(t, api, queue, watch.Config{})
+		o := start(t, api, queue, watch.Settings{})
 		api.Put(event("a", ""))
 		time.Sleep(time.Minute)
 		takeAll(queue)
@@ -93,11 +93,25 @@ func TestFailuresBeforeAVersionExpiresDoNotDelayTheList(t *testing.T) {
 		api.Put(event("c", ""))
 		api.Compact()
 		api.Refuse(nil)
-		for !slices.Contains(o.seen(), watch.Expired) {
+		for !slices.Contains(o.seen(), watch.CauseExpired) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(1100 * time.Millisecond)
 		assert.ElementsMatch(t, []string{"a", "b", "c"}, takeAll(queue))
+	})
+}
+
+// The pages of a list, the lists of many namespaces, and what is read to compare versions follow each
+// other: with pauses, they would take long.
+func TestOnlyWatchesUseTheClientForWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists, watches := apitest.NewInMemory(t), apitest.NewInMemory(t)
+		start(t, lists, queue.New(10), watch.Settings{Watches: clientOf(t, watches)})
+		synctest.Wait()
+		watches.Cut()
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"list", "version"}, lists.Requests())
+		assert.Equal(t, []string{"watch", "watch"}, watches.Requests())
 	})
 }
 
@@ -116,11 +130,11 @@ func TestARequestThatIsNotAnsweredIsRepeatedAfterAMinute(t *testing.T) {
 					}
 					return 0
 				})
-				o := start(t, api, queue, watch.Config{})
+				o := start(t, api, queue, watch.Settings{})
 				time.Sleep(59 * time.Second)
 				assert.Empty(t, o.seen())
 				time.Sleep(3 * time.Second)
-				assert.Equal(t, []watch.Cause{watch.Silent}, o.seen())
+				assert.Equal(t, []watch.Cause{watch.CauseSilent}, o.seen())
 				takeAll(queue)
 				api.Put(event("a", ""))
 				assert.Equal(t, []string{"a"}, takeAll(queue))
@@ -137,7 +151,7 @@ func TestTheServerIsAskedToEndAWatchAfterFiveToTenMinutes(t *testing.T) {
 			asked.Store(r.URL.Query())
 			return 0
 		})
-		start(t, api, queue.New(10), watch.Config{FieldSelector: "type=Warning"})
+		start(t, api, queue.New(10), watch.Settings{FieldSelector: "type=Warning"})
 		synctest.Wait()
 		query := asked.Load().(url.Values)
 		assert.Equal(t, "type=Warning", query.Get("fieldSelector"))

@@ -5,7 +5,6 @@ package watch
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +33,7 @@ type decoder struct {
 
 // newDecoder returns a decoder that reads a watch in its caller's goroutine. client-go's own watch
 // passes each message from another goroutine, which costs about as much as decoding it.
-func newDecoder(body io.ReadCloser) (*decoder, error) {
+func newDecoder(body io.ReadCloser) *decoder {
 	bounded := &messageReader{ReadCloser: body, left: maxEvent}
 	buffered := bufio.NewReaderSize(bounded, readBuffer)
 	mediaType := runtime.ContentTypeProtobuf
@@ -43,14 +42,14 @@ func newDecoder(body io.ReadCloser) (*decoder, error) {
 	if first, err := buffered.Peek(1); err == nil && first[0] == '{' {
 		mediaType = runtime.ContentTypeJSON
 	}
-	info, ok := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), mediaType)
-	if !ok || info.StreamSerializer == nil {
-		return nil, fmt.Errorf("cannot read a watch in %s", mediaType)
-	}
-	frames := info.StreamSerializer.NewFrameReader(readCloser{buffered, body})
+	info, _ := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), mediaType)
+	frames := info.StreamSerializer.NewFrameReader(struct {
+		io.Reader
+		io.Closer
+	}{buffered, body})
 	objects := event.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, corev1.SchemeGroupVersion)
 	messages := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), objects)
-	return &decoder{messages, bounded}, nil
+	return &decoder{messages, bounded}
 }
 
 func (d *decoder) decode() (kwatch.EventType, runtime.Object, error) {
@@ -71,10 +70,4 @@ func (r *messageReader) Read(b []byte) (int, error) {
 	n, err := r.ReadCloser.Read(b[:min(len(b), r.left)])
 	r.left -= n
 	return n, err
-}
-
-// readCloser reads from a buffer and closes the connection behind it.
-type readCloser struct {
-	io.Reader
-	io.Closer
 }

@@ -18,25 +18,20 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
-func decoderOf(t *testing.T, stream io.Reader) *decoder {
-	t.Helper()
-	d, err := newDecoder(io.NopCloser(stream))
-	require.NoError(t, err)
-	return d
-}
+func decoderOf(stream io.Reader) *decoder { return newDecoder(io.NopCloser(stream)) }
 
 func TestACorruptEventIsNotTheEndOfTheStream(t *testing.T) {
 	stream := apitest.Protobuf(t, newEvent("e", 1))
 	at := bytes.LastIndex(stream, []byte("\x0a")) // A length within the event.
 	stream[at+1] = 0x7f
-	_, _, err := decoderOf(t, bytes.NewReader(stream)).decode()
+	_, _, err := decoderOf(bytes.NewReader(stream)).decode()
 	require.Error(t, err)
 	assert.False(t, isEnd(err), err)
 }
 
 func TestAServerThatDoesNotKnowProtobufIsReadInJSON(t *testing.T) {
 	const stream = `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"count":3}}` + "\n"
-	d := decoderOf(t, strings.NewReader(stream))
+	d := decoderOf(strings.NewReader(stream))
 	kind, object, err := d.decode()
 	require.NoError(t, err)
 	assert.Equal(t, kwatch.Modified, kind)
@@ -47,7 +42,7 @@ func TestAServerThatDoesNotKnowProtobufIsReadInJSON(t *testing.T) {
 }
 
 func TestWhatIsDecodedDoesNotChangeWithTheNextMessage(t *testing.T) {
-	d := decoderOf(t, bytes.NewReader(apitest.Protobuf(t, newEvent("first", 1), newEvent("other", 2))))
+	d := decoderOf(bytes.NewReader(apitest.Protobuf(t, newEvent("first", 1), newEvent("other", 2))))
 	_, object, err := d.decode()
 	require.NoError(t, err)
 	before := object.DeepCopyObject()
@@ -68,7 +63,7 @@ func TestAMessageIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := &endless{begin: strings.NewReader(tt.begin)}
-			_, _, err := decoderOf(t, body).decode()
+			_, _, err := decoderOf(body).decode()
 			require.Error(t, err)
 			assert.False(t, isEnd(err), err)
 			assert.LessOrEqual(t, body.read, maxEvent+readBuffer)
@@ -76,7 +71,7 @@ func TestAMessageIsBounded(t *testing.T) {
 	}
 	large := newEvent("large", 1)
 	large.Message = strings.Repeat("m", maxEvent/3)
-	d := decoderOf(t, bytes.NewReader(apitest.Protobuf(t, large, large, large, large)))
+	d := decoderOf(bytes.NewReader(apitest.Protobuf(t, large, large, large, large)))
 	for range 4 {
 		_, _, err := d.decode()
 		require.NoError(t, err)

@@ -45,7 +45,7 @@ func TestAStreamStartsAtAVersion(t *testing.T) {
 				if tt.prepare != nil {
 					tt.prepare(api)
 				}
-				start(t, api, queue, watch.Config{ExactAt: tt.at})
+				start(t, api, queue, watch.Settings{ExactAt: tt.at})
 				time.Sleep(time.Minute)
 				if last := len(want) - 1; want[last] == "ended now" {
 					want[last] = "ended at " + api.Version()
@@ -72,7 +72,7 @@ func TestAListAtAVersionThatBreaksOffIsRepeatedThere(t *testing.T) {
 			}
 			return 0
 		})
-		start(t, api, queue, watch.Config{ExactAt: version})
+		start(t, api, queue, watch.Settings{ExactAt: version})
 		time.Sleep(time.Minute)
 		got := changes(queue)
 		assert.Equal(t, []string{"exact", "more", "exact", "more", "watch"}, connections(api))
@@ -101,7 +101,7 @@ func listLargeEvents(t *testing.T, isExact bool) {
 		api.Put(ev)
 		want = append(want, ev.Name)
 	}
-	config, first := watch.Config{}, ""
+	config, first := watch.Settings{}, ""
 	if isExact {
 		config.ExactAt = api.Version()
 		first = " at " + api.Version()
@@ -143,7 +143,7 @@ func TestAnEventThatIsLargerThanAPageIsListed(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			api.Put(event(name, strings.Repeat("m", 5<<20)))
 		}
-		start(t, api, queue, watch.Config{})
+		start(t, api, queue, watch.Settings{})
 		assert.Equal(t, []string{"a", "b", "c"}, takeAll(queue))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -36,10 +37,10 @@ func TestTheStreamWaitsAsLongAsABusyServerAsks(t *testing.T) {
 					requested <- time.Now()
 					return http.StatusTooManyRequests
 				})
-				o := start(t, api, queue.New(10), watch.Config{})
+				o := start(t, api, queue.New(10), watch.Settings{})
 				first := <-requested
 				synctest.Wait()
-				assert.Equal(t, []watch.Cause{watch.Unavailable}, o.seen(), "it is reported before the pause")
+				assert.Equal(t, []watch.Cause{watch.CauseUnavailable}, o.seen(), "it is reported before the pause")
 				pause := (<-requested).Sub(first)
 				assert.GreaterOrEqual(t, pause, tt.least-time.Microsecond)
 				assert.LessOrEqual(t, pause, tt.longest+time.Microsecond)
@@ -58,7 +59,7 @@ func TestAShutdownDoesNotWaitAsLongAsABusyServerAsks(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			watch.New(watch.Config{Client: client, Taker: queue.New(10), Observer: &observer{}}).Run(ctx)
+			watch.New(watch.Settings{Client: client, Taker: queue.New(10), Observer: &observer{}, Pages: semaphore.NewWeighted(1)}).Run(ctx)
 		}()
 		synctest.Wait()
 		cancel()
@@ -86,7 +87,7 @@ func TestABusyServerDelaysAPageOfAList(t *testing.T) {
 		"for longer than an answer may take: the list starts from scratch": {
 			5 * time.Minute,
 			[]string{"list", "more", "list", "more", "watch"},
-			[]watch.Cause{watch.Unavailable},
+			[]watch.Cause{watch.CauseUnavailable},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestABusyServerDelaysAPageOfAList(t *testing.T) {
 					}
 					return 0
 				})
-				o := start(t, api, queue, watch.Config{})
+				o := start(t, api, queue, watch.Settings{})
 				time.Sleep(90 * time.Second)
 				changes(queue)
 				assert.Equal(t, tt.requests, connections(api))

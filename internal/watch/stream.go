@@ -3,13 +3,13 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -21,39 +21,40 @@ import (
 // receiver would connect without a pause to a proxy that accepts every watch and closes it at once.
 const minUptime = 5 * time.Second
 
-// maxQuickEnds is the number of consecutive connections that must end at once to count as a
-// failure. One or two end at once when an API server restarts.
-const maxQuickEnds = 3
+// maxUseless is the number of consecutive connections that are a failure if they end at once, or
+// expire before a message. One or two do when an API server restarts.
+const maxUseless = 3
 
-// errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
-// before an answer to an empty watch.
-var errClosedAtOnce = errors.New("the connection was closed at once")
+// errUseless is also the only error of a connection that closes before an answer: client-go converts it
+// to an empty watch.
+var errUseless = errors.New("watches end at once, or their resource version expires before a message: check proxies before " +
+	"the API server, and whether it compacts etcd before a list is complete (--etcd-compaction-interval)")
 
 // Stream is one list-and-watch. Run may be called once.
 type Stream struct {
-	config Config
+	settings Settings
 
 	// resourceVersion is the version from which the watch resumes. Empty means that a list is due.
 	resourceVersion string
-	// exactAt is the version of the list that is due, if it is one at an exact version.
+	// exactAt is the version of the next list, if it is one at an exact version. A version that expires
+	// ends this, too.
 	exactAt string
 	// highest is the highest version that is known of the cluster.
 	highest uint64
 	// internalErrorAt is the version at which the last internal error ended a stream.
 	internalErrorAt string
-	// failed is set from a failure until a watch is open.
+	// hasMessage reports whether a message has come over the connection.
+	hasMessage bool
+	// useless is the number of consecutive connections that ended at once, or expired before a message.
+	useless int
+	// failed is set from a failure until a watch works.
 	failed bool
 }
 
 // New returns a stream that has not started.
-func New(config Config) *Stream {
-	if config.Pages == nil {
-		config.Pages = semaphore.NewWeighted(1)
-	}
-	s := &Stream{config: config, resourceVersion: config.ResourceVersion}
-	if s.resourceVersion == "" {
-		s.exactAt = config.ExactAt
-	}
+func New(settings Settings) *Stream {
+	settings.Watches = cmp.Or(settings.Watches, settings.Client)
+	s := &Stream{settings: settings, resourceVersion: settings.ResourceVersion, exactAt: settings.ExactAt}
 	s.observe(s.resourceVersion)
 	s.observe(s.exactAt)
 	return s
@@ -65,32 +66,46 @@ var backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Cap: 15 
 // Run passes on changes until the context ends. A change waits until the Taker takes it. Until
 // then, Run reads nothing from the API server.
 func (s *Stream) Run(ctx context.Context) {
-	delays, quickEnds := backoff, 0
+	delays := backoff
 	for ctx.Err() == nil {
 		opened, resumes := time.Now(), s.resourceVersion != "" || s.exactAt != ""
 		err := s.connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		quickEnd := err == nil && time.Since(opened) < minUptime
-		if !quickEnd {
-			quickEnds = 0
-		} else if quickEnds++; quickEnds >= maxQuickEnds {
-			err = errClosedAtOnce
-		}
+		uptime := time.Since(opened)
+		quickEnd := err == nil && uptime < minUptime
 		cause := s.afterEnd(err)
-		s.failed = s.failed || cause.IsFailure()
-		s.config.Observer.Restarting(s.config.Namespace, cause, err)
-		if time.Since(opened) > minUptime || resumes && cause == Expired {
+		if s.countUseless(quickEnd, cause) {
+			cause, err = CauseUnavailable, errors.Join(errUseless, err)
+		} else if uptime > minUptime || resumes && cause == CauseExpired {
 			// The server answers, and only a list helps: the failures before must not delay it. If a
 			// list itself expires, the delays continue.
 			delays = backoff
 		}
+		s.failed = s.failed || cause.IsFailure()
+		s.settings.Observer.Restarting(s.settings.Namespace, cause, err)
 		if err == nil && !quickEnd {
 			continue // The server's own time limit: connect at once.
 		}
 		pause(ctx, max(delays.Step(), retryAfter(err)))
 	}
+}
+
+// countUseless counts a connection that has ended, and reports whether too many were useless.
+func (s *Stream) countUseless(quickEnd bool, cause Cause) bool {
+	if quickEnd || cause == CauseExpired && !s.hasMessage {
+		s.useless++
+	} else {
+		s.useless = 0
+	}
+	return s.useless >= maxUseless
+}
+
+// works reports that the watch works.
+func (s *Stream) works() {
+	s.failed = false
+	s.settings.Observer.Answered(s.settings.Namespace)
 }
 
 // retryAfter returns how long the server asks to wait before the next request; 0: it does not ask. A
@@ -102,23 +117,22 @@ func retryAfter(err error) time.Duration {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 
 // connect lists if a list is due, and then watches until the stream ends. A nil error is a normal
 // end.
 func (s *Stream) connect(ctx context.Context) error {
+	s.hasMessage = false
 	if err := s.checkVersion(ctx); err != nil {
 		return err
 	}
 	if s.resourceVersion == "" {
 		if err := s.listPages(ctx); err != nil {
-			if isInvalid(err) {
+			if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 				s.exactAt = "" // It is not a version.
 			}
 			return err
@@ -131,21 +145,21 @@ func (s *Stream) connect(ctx context.Context) error {
 func (s *Stream) afterEnd(err error) Cause {
 	switch {
 	case err == nil:
-		return Ended
+		return CauseEnded
 	case isExpired(err):
 		s.exactAt = ""
 		s.resourceVersion = ""
-		return Expired
+		return CauseExpired
 	case apierrors.IsUnauthorized(err):
-		return Unauthorized
+		return CauseUnauthorized
 	case apierrors.IsForbidden(err):
-		return Forbidden
+		return CauseForbidden
 	case errors.Is(err, errNoResponse):
-		return Silent
+		return CauseSilent
 	case errors.Is(err, errIdle):
-		return Idle
+		return CauseIdle
 	default:
-		return Unavailable
+		return CauseUnavailable
 	}
 }
 
@@ -157,20 +171,10 @@ func isExpired(err error) bool {
 		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
 }
 
-// isInvalid reports whether the server rejected the request as invalid.
-func isInvalid(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
-}
-
-func (s *Stream) beginList(ctx context.Context) error {
-	return s.put(ctx, Change{Kind: ListBegan})
-}
-
 func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
-	if err := s.put(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
+	if err := s.put(ctx, Change{Kind: KindListEnded, ResourceVersion: resourceVersion}); err != nil {
 		return err
 	}
-	s.exactAt = ""
 	s.setVersion(resourceVersion)
 	return nil
 }
@@ -185,19 +189,19 @@ func (s *Stream) observe(version string) { s.highest = max(s.highest, event.Vers
 
 // put puts a change into the queue.
 func (s *Stream) put(ctx context.Context, change Change) error {
-	change.Namespace = s.config.Namespace
+	change.Namespace = s.settings.Namespace
 	change.SeenAt = time.Now()
 	if change.Event == nil {
-		return s.config.Taker.Put(ctx, change)
+		return s.settings.Taker.Put(ctx, change)
 	}
-	if s.config.Keep != nil {
-		s.config.Keep(change.Event)
+	if s.settings.Keep != nil {
+		s.settings.Keep(change.Event)
 	}
 	event.Normalize(change.Event)
-	s.config.Observer.Arrived()
+	s.settings.Observer.Arrived()
 	s.observe(change.Event.ResourceVersion)
-	if err := s.config.Taker.Put(ctx, change); err != nil {
-		s.config.Observer.Withdrawn()
+	if err := s.settings.Taker.Put(ctx, change); err != nil {
+		s.settings.Observer.Withdrawn()
 		return err
 	}
 	return nil

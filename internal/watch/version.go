@@ -30,15 +30,15 @@ func (s *Stream) checkVersion(ctx context.Context) error {
 	if now == 0 || now >= s.highest {
 		return nil // A version that is no number cannot be compared.
 	}
-	s.config.Observer.WentBack(s.config.Namespace, s.highest, now)
+	s.settings.Observer.WentBack(s.settings.Namespace, s.highest, now)
 	s.highest, s.resourceVersion, s.exactAt, s.internalErrorAt = 0, "", "", ""
-	return s.put(ctx, Change{Kind: WentBack})
+	return s.put(ctx, Change{Kind: KindWentBack})
 }
 
 // storeVersion returns the store's version. The API server reads it from etcd, not from a cache,
 // because the request names no version.
 func (s *Stream) storeVersion(ctx context.Context) (string, error) {
-	namespace := s.config.Namespace
+	namespace := s.settings.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceSystem // A name is a key only within a namespace.
 	}

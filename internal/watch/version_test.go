@@ -3,6 +3,7 @@
 package watch_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func TestABackupIsRestored(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		api.Put(counted("a", 1))
 		backup := api.Version()
-		start(t, api, queue, watch.Config{})
+		start(t, api, queue, watch.Settings{})
 		assert.Equal(t, []string{"began", "listed a=1", "ended at 3"}, changes(queue))
 		api.Put(counted("a", 2))
 		api.Put(counted("b", 1))
@@ -53,18 +54,21 @@ func TestABackupIsRestored(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"went back", "began", "listed a=1", "ended at 3"}, changes(queue))
 		api.Put(counted("a", 2))
-		assert.Equal(t, []string{"changed a=2"}, changes(queue), "from there on, its versions are compared")
+		assert.Equal(t, []string{"changed a=2"}, changes(queue))
+		api.Cut()
+		time.Sleep(time.Minute)
+		assert.Empty(t, changes(queue), "from there on, its versions are compared")
 	})
 }
 
 func TestAVersionOfTheProgressIsCompared(t *testing.T) {
 	for name, tt := range map[string]struct {
-		config watch.Config
+		config watch.Settings
 		want   []string
 	}{
-		"that exists":             {watch.Config{ResourceVersion: "3"}, []string{"changed b=1"}},
-		"that does not exist yet": {watch.Config{ResourceVersion: "9"}, []string{"went back", "began", "listed a=1", "listed b=1", "ended at 4"}},
-		"of another leader":       {watch.Config{ExactAt: "9"}, []string{"went back", "began", "listed a=1", "listed b=1", "ended at 4"}},
+		"that exists":             {watch.Settings{ResourceVersion: "3"}, []string{"changed b=1"}},
+		"that does not exist yet": {watch.Settings{ResourceVersion: "9"}, []string{"went back", "began", "listed a=1", "listed b=1", "ended at 4"}},
+		"of another leader":       {watch.Settings{ExactAt: "9"}, []string{"went back", "began", "listed a=1", "listed b=1", "ended at 4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -79,11 +83,51 @@ func TestAVersionOfTheProgressIsCompared(t *testing.T) {
 	}
 }
 
+func TestAVersionThatIsNoNumberIsNotCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watches, lists := 0, 0
+		answered(t, watch.Settings{ResourceVersion: "5"}, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Query().Has("watch"):
+				watches++
+			case !isVersionRequest(r):
+				lists++
+			}
+			writeJSON(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"opaque"}}`)
+		})
+		synctest.Wait()
+		assert.Positive(t, watches)
+		assert.Zero(t, lists)
+	})
+}
+
+func TestVersionsAreComparedAfterAListThatBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10_000)
+		backup := api.Version()
+		for n := range 2001 {
+			api.Put(counted(fmt.Sprint("e", n), 1))
+		}
+		api.Refuse(func(r *http.Request) int {
+			if r.URL.Query().Has("continue") {
+				return http.StatusServiceUnavailable
+			}
+			return 0
+		})
+		start(t, api, queue, watch.Settings{})
+		assert.Len(t, changes(queue), 2001, "the beginning, and a page")
+		api.Restore(backup)
+		api.Refuse(nil)
+		time.Sleep(time.Minute)
+		assert.Contains(t, changes(queue), "went back")
+	})
+}
+
 func TestAStreamThatCannotCompareVersionsDoesNotConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		api.Put(counted("a", 1))
-		start(t, api, queue, watch.Config{})
+		start(t, api, queue, watch.Settings{})
 		assert.Len(t, changes(queue), 3)
 		api.Refuse(func(r *http.Request) int {
 			if isVersionRequest(r) {

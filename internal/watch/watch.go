@@ -19,30 +19,31 @@ import (
 // Kind is the kind of a Change.
 type Kind int
 
-// A list is ListBegan, a Listed for each existing event, and ListEnded. In a list at an exact
-// resource version (Config.ExactAt), the events are Existing. A list that fails has no ListEnded:
-// the next list starts from scratch. Changes from a watch come outside lists, in the API server's
-// order.
+// A list is KindListBegan, a KindListed for each existing event, and KindListEnded. In a list at an
+// exact resource version (Settings.ExactAt), the events are KindExisting. A list that fails has no
+// KindListEnded: the next list starts from scratch. Changes from a watch come outside lists, in the
+// API server's order.
 const (
-	ListBegan Kind = iota
-	Listed
-	ListEnded
-	Changed
-	Deleted
-	// Existing is an event as it was at Config.ExactAt.
-	Existing
-	// WentBack means that the resource versions of the cluster went back: those that came before mean
-	// nothing any more. A list follows.
-	WentBack
-	// Bookmark means that all changes up to its ResourceVersion have come, also if there were none.
-	Bookmark
+	KindListBegan Kind = iota
+	KindListed
+	KindListEnded
+	KindChanged
+	KindDeleted
+	// KindExisting is an event as it was at Settings.ExactAt.
+	KindExisting
+	// KindWentBack means that the resource versions of the cluster went back: those that came before
+	// mean nothing any more. A list follows.
+	KindWentBack
+	// KindBookmark means that all changes up to its ResourceVersion have come, also if there were
+	// none.
+	KindBookmark
 )
 
 // Change is one message of the stream.
 type Change struct {
 	Kind      Kind
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
-	Event     *corev1.Event // nil for ListBegan, ListEnded, WentBack and Bookmark
+	Event     *corev1.Event // nil for KindListBegan, KindListEnded, KindWentBack and KindBookmark
 	SeenAt    time.Time     // when the receiver read it
 	// ResourceVersion is the version from which a stream can resume once the receiver has processed
 	// this change and those before it. It is empty within a list, which must start from scratch.
@@ -53,17 +54,17 @@ type Change struct {
 type Cause string
 
 const (
-	Ended        Cause = "ended"        // the server closed it, as it does every few minutes
-	Expired      Cause = "expired"      // 410 Gone: the resource version is gone; a list follows
-	Unauthorized Cause = "unauthorized" // 401: a token that is no longer, or not yet, valid
-	Forbidden    Cause = "forbidden"    // 403: a permission is missing
-	Unavailable  Cause = "unavailable"  // the connection failed, or the server answered 429 or 5xx
-	Silent       Cause = "silent"       // the server did not answer a request
-	Idle         Cause = "idle"         // nothing came over an open watch, not even its end
+	CauseEnded        Cause = "ended"        // the server closed it, as it does every few minutes
+	CauseExpired      Cause = "expired"      // 410 Gone: the resource version is gone; a list follows
+	CauseUnauthorized Cause = "unauthorized" // 401: a token that is no longer, or not yet, valid
+	CauseForbidden    Cause = "forbidden"    // 403: a permission is missing
+	CauseUnavailable  Cause = "unavailable"  // the connection failed, or the server answered 429 or 5xx
+	CauseSilent       Cause = "silent"       // the server did not answer a request
+	CauseIdle         Cause = "idle"         // nothing came over an open watch, not even its end
 )
 
 // IsFailure reports whether the stream could not just resume, or list.
-func (c Cause) IsFailure() bool { return c != Ended && c != Expired }
+func (c Cause) IsFailure() bool { return c != CauseEnded && c != CauseExpired }
 
 // Observer observes the streams. Each stream calls it from its own goroutine. Its methods must not
 // block.
@@ -90,9 +91,11 @@ type Taker interface {
 	Put(context.Context, Change) error
 }
 
-// Config selects what to stream, and has the Taker of the changes.
-type Config struct {
-	Client        rest.Interface
+// Settings select what to stream, and have the Taker of the changes.
+type Settings struct {
+	Client rest.Interface
+	// Watches is the client for watches, of a Paced configuration; nil: Client.
+	Watches       rest.Interface
 	Namespace     string // empty: the whole cluster
 	FieldSelector string // empty: everything
 	// ResourceVersion is the version from which to resume. If it is empty, or the server no longer
@@ -104,8 +107,7 @@ type Config struct {
 	ExactAt  string
 	Taker    Taker
 	Observer Observer
-	// Pages bounds how many pages of lists are in memory. Several streams may share it; nil: one page
-	// is.
+	// Pages bounds how many pages of lists are in memory. Several streams may share it.
 	Pages *semaphore.Weighted
 	// Keep drops unused fields from an event; nil: nothing is dropped.
 	Keep func(*corev1.Event)

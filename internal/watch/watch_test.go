@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +75,7 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		New(Config{Client: client, Namespace: namespace, Taker: s, Observer: s.observer}).Run(ctx)
+		New(Settings{Client: client, Namespace: namespace, Taker: s, Observer: s.observer, Pages: semaphore.NewWeighted(1)}).Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -109,7 +110,7 @@ func (s *running) expect(words ...string) {
 }
 
 func (c Change) String() string {
-	kind := map[Kind]string{ListBegan: "began", Listed: "listed", ListEnded: "ended", Changed: "changed", Deleted: "deleted", Bookmark: "bookmark"}[c.Kind]
+	kind := map[Kind]string{KindListBegan: "began", KindListed: "listed", KindListEnded: "ended", KindChanged: "changed", KindDeleted: "deleted", KindBookmark: "bookmark"}[c.Kind]
 	if c.Event == nil {
 		return kind
 	}
@@ -203,7 +204,7 @@ func TestAStreamResumesAtABookmark(t *testing.T) {
 		api.Cut()
 		api.Put(newEvent("a", 2))
 		change := <-s.changes
-		for change.Kind == Bookmark { // Another one may have come before the cut.
+		for change.Kind == KindBookmark { // Another one may have come before the cut.
 			change = <-s.changes
 		}
 		assert.Equal(t, "changed a=2", change.String())
@@ -224,7 +225,7 @@ func TestWhatHappenedBefore410IsListed(t *testing.T) {
 	api.Compact()
 	api.Refuse(nil)
 	s.expect("began", "listed b=5", "ended")
-	assert.True(t, s.observer.has(Expired))
+	assert.True(t, s.observer.has(CauseExpired))
 }
 
 func TestAListingThatBreaksRestarts(t *testing.T) {
@@ -250,7 +251,7 @@ func TestAListingThatBreaksRestarts(t *testing.T) {
 }
 
 func TestPermissionsThatComeLater(t *testing.T) {
-	for cause, status := range map[Cause]int{Unauthorized: http.StatusUnauthorized, Forbidden: http.StatusForbidden, Unavailable: http.StatusInternalServerError} {
+	for cause, status := range map[Cause]int{CauseUnauthorized: http.StatusUnauthorized, CauseForbidden: http.StatusForbidden, CauseUnavailable: http.StatusInternalServerError} {
 		t.Run(string(cause), func(t *testing.T) {
 			api := apitest.New(t)
 			api.Refuse(func(*http.Request) int { return status })
@@ -260,7 +261,7 @@ func TestPermissionsThatComeLater(t *testing.T) {
 			api.Refuse(nil)
 			api.Put(newEvent("a", 1))
 			for c := range s.changes {
-				if c.Kind == ListEnded {
+				if c.Kind == KindListEnded {
 					return
 				}
 			}
@@ -269,13 +270,46 @@ func TestPermissionsThatComeLater(t *testing.T) {
 }
 
 func TestSilenceIsNotWaitedForForEver(t *testing.T) {
-	s := New(Config{Taker: &running{}, Observer: &observer{}})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	body, end := io.Pipe()
-	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
-	err := s.receive(ctx, cancel, body, time.Millisecond)
-	require.ErrorIs(t, err, errIdle)
-	assert.Equal(t, Idle, s.afterEnd(err), "not Silent: the server may be well")
+	for name, messages := range map[string][]*corev1.Event{"from the beginning": nil, "after a message": {newEvent("a", 1)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := New(Settings{Taker: make(taken, 1), Observer: &observer{}})
+				ctx, cancel := context.WithCancelCause(t.Context())
+				body, server := io.Pipe()
+				context.AfterFunc(ctx, func() { _ = server.CloseWithError(ctx.Err()) })
+				go func() {
+					time.Sleep(30 * time.Second)
+					_, _ = server.Write(apitest.Protobuf(t, messages...))
+					time.Sleep(time.Hour)
+					_ = server.Close() // It would be a normal end.
+				}()
+				err := s.receive(ctx, cancel, body, time.Minute)
+				require.ErrorIs(t, err, errIdle)
+				assert.Equal(t, CauseIdle, s.afterEnd(err), "not CauseSilent: the server may be well")
+				time.Sleep(2 * time.Hour) // The server ends.
+			})
+		})
+	}
+}
+
+// balance counts the events that came and were not withdrawn.
+type balance struct {
+	observer
+	events int
+}
+
+func (b *balance) Arrived() { b.events++ }
+
+func (b *balance) Withdrawn() { b.events-- }
+
+func TestAnEventThatIsNotTakenIsWithdrawn(t *testing.T) {
+	counted := &balance{}
+	s := New(Settings{Taker: make(taken, 1), Observer: counted})
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, s.put(ctx, Change{Event: newEvent("a", 1)}))
+	cancel()
+	require.Error(t, s.put(ctx, Change{Event: newEvent("b", 1)}))
+	assert.Equal(t, 1, counted.events)
 }
 
 // slow is a Taker that takes each change after this time.
@@ -288,7 +322,7 @@ func (s slow) Put(context.Context, Change) error {
 
 func TestTheTimeThatTheQueueTakesIsNotSilenceOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{Taker: slow{after: 2 * time.Minute}, Observer: &observer{}})
+		s := New(Settings{Taker: slow{after: 2 * time.Minute}, Observer: &observer{}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		body := io.NopCloser(bytes.NewReader(apitest.Protobuf(t, newEvent("a", 1))))
 		require.NoError(t, s.receive(ctx, cancel, body, time.Minute))
@@ -303,14 +337,14 @@ func TestOnlyAnInternalErrorThatRepeatsAtAVersionIsFollowedByAList(t *testing.T)
 		err        error
 		want       Cause
 	}{
-		"at the same version": {"5", "5", internal, Expired},
-		"at another version":  {"4", "5", internal, Unavailable},
-		"within lists":        {"", "", internal, Unavailable},
-		"another error":       {"5", "5", apierrors.NewServiceUnavailable("busy"), Unavailable},
+		"at the same version": {"5", "5", internal, CauseExpired},
+		"at another version":  {"4", "5", internal, CauseUnavailable},
+		"within lists":        {"", "", internal, CauseUnavailable},
+		"another error":       {"5", "5", apierrors.NewServiceUnavailable("busy"), CauseUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := New(Config{ResourceVersion: tt.before})
-			assert.Equal(t, Unavailable, s.afterEnd(s.streamError(tt.err)))
+			s := New(Settings{ResourceVersion: tt.before})
+			assert.Equal(t, CauseUnavailable, s.afterEnd(s.streamError(tt.err)))
 			s.resourceVersion = tt.at
 			assert.Equal(t, tt.want, s.afterEnd(s.streamError(tt.err)))
 		})
@@ -358,7 +392,7 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	large.Message = strings.Repeat("m", 28*readBuffer)
 	body, server := io.Pipe()
 	taker := make(taken, 1)
-	s := New(Config{Taker: taker, Observer: &observer{}})
+	s := New(Settings{Taker: taker, Observer: &observer{}})
 	ended := make(chan error, 1)
 	go func() { ended <- s.receive(t.Context(), func(error) {}, body, time.Hour) }()
 	_, err := server.Write(apitest.Protobuf(t, large))
@@ -375,7 +409,14 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 // taken is a Taker that has room for one change.
 type taken chan Change
 
-func (t taken) Put(_ context.Context, c Change) error { t <- c; return nil }
+func (t taken) Put(ctx context.Context, c Change) error {
+	select {
+	case t <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // connections leaves out the requests for the store's version.
 func connections(requests []string) []string {

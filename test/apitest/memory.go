@@ -25,6 +25,9 @@ func (o *Objects) RoundTrip(r *http.Request) (*http.Response, error) { return ro
 // CloseIdleConnections does nothing: there are none.
 func (o *Objects) CloseIdleConnections() {}
 
+// CloseIdleConnections does nothing: there are none.
+func (s *Server) CloseIdleConnections() {}
+
 func roundTrip(handler http.Handler, r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
 	a := &answer{header: http.Header{}, began: make(chan struct{}), body: writer}

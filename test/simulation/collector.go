@@ -60,7 +60,7 @@ func (r *replica) next() *process {
 func (p *process) extend() {
 	plan, extensions := &p.replica.env.plan, map[component.ID]component.Component{}
 	if plan.Storage {
-		p.storage = &storageExtension{process: p}
+		p.storage = &storageExtension{process: p, tries: map[string]time.Time{}}
 		extensions[storageID] = p.storage
 	}
 	if plan.Elector {

@@ -100,7 +100,17 @@ func involvedFields(r *record, ev *corev1.Event) []field {
 	if cmp.Or(ev.ReportingController, ev.Source.Component) == "kubelet" && isPod {
 		node = cmp.Or(ev.Source.Host, node)
 	}
+	stored, resolution, workload := "", r.resolution(), resource("k8s.workload.name")
+	if isForeign(ev) {
+		node, resolution, workload = "", "foreign", ""
+	}
+	if isForeign(ev) || involved.Namespace != ev.Namespace {
+		stored = ev.Namespace
+	}
 	return []field{
+		{"the event's namespace", text(r.log.Attributes(), "k8s.event.namespace"), stored},
+		{"the resolution", r.resolution(), resolution},
+		{"the workload", resource("k8s.workload.name"), workload},
 		{"the container", resource("k8s.container.name"), attributeOf(containerOf(involved.FieldPath))},
 		{"the node", resource("k8s.node.name"), attributeOf(node)},
 		{"the involved kind", resource("k8s.object.kind"), attributeOf(involved.Kind)},

@@ -25,6 +25,7 @@ const (
 	LongTexts     Oddity = "long texts"
 	OddReferences Oddity = "references that name nothing"
 	OddNames      Oddity = "odd names"
+	Foreign       Oddity = "an object outside the namespace"
 )
 
 var oddities = []Oddity{OddTimes, OddTimes, OddTimes, InvalidUTF8, LongTexts, OddReferences, OddNames}
@@ -39,6 +40,19 @@ func (p *Plan) addHostile() {
 	for range 1 + r.IntN(3) {
 		p.addOdd(oneOf(r, oddities...), oneOf(r, appKinds...), r.IntN(min(p.Namespaces, fewNamespaces)))
 	}
+}
+
+// addForeign adds, to one plan in ten, a producer of events about a Node that are stored in a namespace.
+func (p *Plan) addForeign() {
+	if r := draw(p.Seed, "foreign", 0); chance(r, 10) {
+		p.addOdd(Foreign, "node", r.IntN(min(p.Namespaces, fewNamespaces)))
+	}
+}
+
+// isForeign reports whether an event is one of theirs. No other producer writes about a Node into a
+// namespace.
+func isForeign(ev *corev1.Event) bool {
+	return ev.InvolvedObject.Kind == "Node" && ev.InvolvedObject.Namespace != ""
 }
 
 // addOdd adds an app and a producer of events about it.
@@ -74,6 +88,9 @@ func (p *producer) odd(ev *corev1.Event, i int) {
 		}
 		ev.Message += strings.Repeat("é", oneOf(r, 31<<10, 32<<10, 33<<10, 33<<10, 500<<10))
 		ev.Annotations = map[string]string{"large": strings.Repeat("x", 200<<10)}
+	case Foreign:
+		ev.Namespace = namespace(p.app.plan.Namespace)
+		ev.InvolvedObject.Namespace = ev.Namespace
 	case OddReferences:
 		ref := &ev.InvolvedObject
 		*oneOf(r, &ref.APIVersion, &ref.Kind, &ref.Name) = oneOf(r, "", "..", "a/b/c", "%2f", "Unknown", " ")

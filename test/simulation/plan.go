@@ -113,6 +113,7 @@ func NewPlan(seed uint64) Plan {
 	p.addTopology()
 	p.decide()
 	p.addHostile()
+	p.addForeign()
 	if chance(r, 6) {
 		p.expireEvents()
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,8 @@ type storageExtension struct {
 	process *process
 	calls   counter
 	closed  atomic.Bool
+	mu      sync.Mutex           // guards tries
+	tries   map[string]time.Time // when an entry was first written, by key
 }
 
 func (s *storageExtension) GetClient(
@@ -62,12 +65,30 @@ func (c *storageClient) Close(context.Context) error {
 }
 
 func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
-	began, p := time.Now(), c.process
+	began, isEntry := c.firstTry(operations[0])
 	err := c.batch(ctx, operations)
-	if operations[0].Type != storage.Get {
-		p.noted(began, err)
+	if isEntry {
+		c.process.noted(began, err)
 	}
 	return err
+}
+
+// firstTry reports whether an operation appends an entry to the checkpoint, and when it was first
+// tried: it is repeated as it is. What a snapshot has is not known here.
+func (c *storageClient) firstTry(op *storage.Operation) (began time.Time, isEntry bool) {
+	generation, _, isKey := strings.Cut(op.Key, "/")
+	head := c.process.replica.env.storage.value("head")
+	if !isKey || op.Type != storage.Set || !strings.Contains(string(head), `"generation":`+generation+",") {
+		return time.Time{}, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	began, isRepeated := c.tries[op.Key]
+	if !isRepeated {
+		began = time.Now()
+		c.tries[op.Key] = began
+	}
+	return began, true
 }
 
 func (c *storageClient) batch(ctx context.Context, operations []*storage.Operation) error {
@@ -102,6 +123,12 @@ func (c *storageClient) batch(ctx context.Context, operations []*storage.Operati
 		return fmt.Errorf("%w: deadline exceeded", errStorage)
 	}
 	return nil
+}
+
+func (s *storageContent) value(key string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values[key]
 }
 
 func (s *storageContent) apply(operations []*storage.Operation) {

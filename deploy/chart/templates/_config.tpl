@@ -15,6 +15,11 @@
 {{- end -}}
 {{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
 {{- if or .Values.page.enabled .Values.rollouts.enabled -}}{{- include "kube-events.addForRollouts" $config -}}{{- end -}}
+{{- range $signal, $names := .Values.extraProcessors -}}
+{{- range $names -}}
+{{- if not (hasKey $config.processors .) -}}{{- fail (printf "extraProcessors.%s names %s, which does not exist: add it to config.processors" $signal .) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if not (dig "service" "pipelines" dict $config) -}}
 {{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), backend.preset, prometheus.enabled=true, or page.enabled=true" -}}
 {{- end -}}
@@ -67,8 +72,8 @@ both: the receiver leaves labels that tell revisions apart out of the metric.
 {{- $preset := include "kube-events.preset" . | fromYaml -}}
 {{- $logs := list -}}
 {{- $metrics := list -}}
-{{- $logsProcessors := list "memory_limiter" "resource/source" -}}
-{{- $metricsProcessors := list "memory_limiter" -}}
+{{- $logsProcessors := concat (list "memory_limiter" "resource/source") .Values.extraProcessors.logs -}}
+{{- $metricsProcessors := concat (list "memory_limiter") .Values.extraProcessors.metrics -}}
 {{- range include "kube-events.signals" . | fromJsonArray -}}
 {{- $pipeline := get $preset . -}}
 {{- if eq . "logs" -}}

@@ -6,7 +6,7 @@ connector, in addition to where they go without it.
 {{- $config := index . 1 -}}
 {{- with index . 0 -}}
 {{- $exporter := printf "otlp_%s/rollouts" .Values.otlp.protocol -}}
-{{- $logs := get ($config.service.pipelines | default dict) "logs" | default (dict "receivers" (list "kube_events") "processors" (list "memory_limiter") "exporters" list) -}}
+{{- $logs := get ($config.service.pipelines | default dict) "logs" | default (dict "receivers" (list "kube_events") "processors" (concat (list "memory_limiter") .Values.extraProcessors.logs) "exporters" list) -}}
 connectors:
   kube_rollouts:
     idle_timeout: {{ .Values.rollouts.idleTimeout }}

@@ -5,8 +5,8 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +22,7 @@ type insertion struct {
 // place which of them it has: a build for each would take most of the time.
 type generator struct {
 	files   *token.FileSet
+	fields  map[*ast.SelectorExpr]*types.Selection // of the package, that only read a field
 	file    string
 	source  []byte
 	mutants []mutant
@@ -32,12 +33,9 @@ type generator struct {
 }
 
 // mutate returns the content of a file with its mutants, which the package at importPath selects.
-func (g *generator) mutate(file, importPath string) (string, error) {
+func (g *generator) mutate(parsed *ast.File, importPath string) (string, error) {
+	file := g.files.Position(parsed.Pos()).Filename
 	source, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	parsed, err := parser.ParseFile(g.files, file, source, parser.SkipObjectResolution)
 	if err != nil {
 		return "", err
 	}
@@ -76,6 +74,10 @@ func (g *generator) visit(n ast.Node) bool {
 		}
 	case *ast.BinaryExpr:
 		g.binary(n)
+	case *ast.SelectorExpr:
+		if other := otherField(g.fields[n]); other != "" {
+			g.wrap(n, "is "+other, "mutation.Other(%d, ", ", "+g.text(n.X)+"."+other+")")
+		}
 	case *ast.ReturnStmt:
 		for _, e := range n.Results {
 			if isDecision(e) {
@@ -157,14 +159,28 @@ func mayRepeat(e ast.Expr) bool {
 	return only
 }
 
-// statements leaves out one statement of a list at a time.
+// statements leaves out one statement of a list at a time, and swaps two that follow each other.
 func (g *generator) statements(list []ast.Stmt) {
+	for i := 0; i+1 < len(list); i++ {
+		first, second := g.text(list[i]), g.text(list[i+1])
+		if canBeLeftOut(list[i], first) && canBeLeftOut(list[i+1], second) && !strings.Contains(first+second, "%d") {
+			g.wrap(pair{list[i], list[i+1]}, "and what follows are swapped",
+				"if mutation.Swaps(%d) { "+second+"\n"+first+" } else { ", " }")
+			i++ // Pairs must not overlap.
+		}
+	}
 	for _, s := range list {
 		if canBeLeftOut(s, g.text(s)) {
 			g.wrap(s, "is left out", "if !mutation.LeavesOut(%d) { ", " }")
 		}
 	}
 }
+
+// pair is two statements that follow each other.
+type pair [2]ast.Stmt
+
+func (p pair) Pos() token.Pos { return p[0].Pos() }
+func (p pair) End() token.Pos { return p[1].End() }
 
 // canBeLeftOut excludes what does not compile without the statement, and what no promise is about:
 // logs. A program without an unlock ends at once.

@@ -5,11 +5,9 @@ package main
 import (
 	"fmt"
 	"go/token"
-	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // mutated are the packages that get mutants: the receiver's core.
@@ -53,6 +51,14 @@ func Always(n int, is bool) bool         { return is || differs(n) }
 func Never(n int, is bool) bool          { return is && !differs(n) }
 func IsAtLimit(n int, isEqual bool) bool { return isEqual && differs(n) }
 func LeavesOut(n int) bool               { return differs(n) }
+func Swaps(n int) bool                   { return differs(n) }
+
+func Other[T comparable](n int, is, other T) T {
+	if is != other && differs(n) {
+		return other
+	}
+	return is
+}
 `
 
 // generate adds the files of a receiver that has all mutants, and returns these.
@@ -60,19 +66,19 @@ func generate(contents map[string]string) ([]mutant, error) {
 	gen := &generator{files: token.NewFileSet()}
 	contents[mutationPath+"/mutation.go"] = mutation
 	for _, directory := range mutated {
-		err := filepath.WalkDir(filepath.Join("internal", directory), func(file string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
-				return err
-			}
-			before := len(gen.mutants)
-			content, err := gen.mutate(file, module+"/"+mutationPath)
-			if len(gen.mutants) > before {
-				contents[file] = content
-			}
-			return err
-		})
+		files, err := gen.check(filepath.Join("internal", directory))
 		if err != nil {
 			return nil, err
+		}
+		for _, file := range files {
+			before := len(gen.mutants)
+			content, err := gen.mutate(file, module+"/"+mutationPath)
+			if err != nil {
+				return nil, err
+			}
+			if len(gen.mutants) > before {
+				contents[gen.file] = content
+			}
 		}
 	}
 	return gen.mutants, nil

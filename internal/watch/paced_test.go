@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeclient
+package watch
 
 import (
 	"context"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httptrace"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,11 +14,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// openPaced returns the connection that a Paced client would read.
+func openPaced(t *testing.T, conn net.Conn) net.Conn {
+	t.Helper()
+	config := Paced(&rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) { return conn, nil }})
+	paced, err := config.Dial(t.Context(), "", "")
+	require.NoError(t, err)
+	return paced
+}
+
 // readTimes returns when each read of a connection found something: size bytes are written in each gap.
 func readTimes(t *testing.T, n, size int, gap time.Duration) (times []time.Duration) {
 	sent := newSocket()
-	conn, err := paced(func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
-	require.NoError(t, err)
+	conn := openPaced(t, sent)
 	began := time.Now()
 	go func() {
 		for range 4000 {
@@ -30,7 +35,7 @@ func readTimes(t *testing.T, n, size int, gap time.Duration) (times []time.Durat
 		}
 	}()
 	for range n {
-		_, err := conn.Read(make([]byte, readBuffer))
+		_, err := conn.Read(make([]byte, connectionBuffer))
 		require.NoError(t, err)
 		times = append(times, time.Since(began))
 	}
@@ -46,6 +51,8 @@ func TestTheTimesOfReads(t *testing.T) {
 		want []time.Duration
 	}{
 		"pauses grow while data comes":       {gap: ms, size: 5, want: []time.Duration{1 * ms, 2 * ms, 4 * ms, 8 * ms, 16 * ms, 32 * ms, 64 * ms, 128 * ms, 256 * ms, 436 * ms, 616 * ms}},
+		"at ten a second, two share a read":  {gap: 100 * ms, size: 5, want: []time.Duration{100 * ms, 200 * ms, 300 * ms, 400 * ms, 500 * ms, 600 * ms, 700 * ms, 800 * ms, 928 * ms, 1108 * ms, 1288 * ms}},
+		"pauses stay long at an even rate":   {gap: 10 * ms, size: 1500, want: []time.Duration{10 * ms, 20 * ms, 30 * ms, 40 * ms, 50 * ms, 66 * ms, 98 * ms, 162 * ms, 290 * ms, 470 * ms, 650 * ms, 830 * ms, 1010 * ms}},
 		"what comes later is read at once":   {gap: time.Second, size: 5, want: []time.Duration{1000 * ms, 2000 * ms, 3000 * ms}},
 		"pauses stay short while much comes": {gap: ms, size: 40 << 10, want: []time.Duration{1 * ms, 2 * ms}},
 	} {
@@ -64,12 +71,10 @@ func TestTheTimesOfReads(t *testing.T) {
 // for the reads.
 func TestAServerThatWaitsForTheReadsIsReadOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, err := paced(
-			func(context.Context, string, string) (net.Conn, error) { return &waiting{}, nil })(t.Context(), "", "")
-		require.NoError(t, err)
+		conn := openPaced(t, &waiting{})
 		read := 0
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && read < 100<<20; {
-			n, err := conn.Read(make([]byte, readBuffer))
+			n, err := conn.Read(make([]byte, connectionBuffer))
 			require.NoError(t, err)
 			read += n
 		}
@@ -90,30 +95,6 @@ func (w *waiting) Read(b []byte) (int, error) {
 	n := min(len(b), w.unread)
 	w.unread -= n
 	return n, nil
-}
-
-// The pages of a list, the lists of many namespaces, and what is read to check versions follow each
-// other: with pauses, they would take long.
-func TestOnlyWatchesArePaced(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") }))
-	defer server.Close()
-	client, err := Events(&rest.Config{Host: server.URL})
-	require.NoError(t, err)
-	var paced []bool
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
-		_, isPaced := got.Conn.(*pacedConn)
-		paced = append(paced, isPaced)
-	}})
-	for _, watch := range []string{"", "true", ""} {
-		request := client.Get().Resource("events")
-		if watch != "" {
-			request.Param("watch", watch)
-		}
-		body, err := request.Stream(ctx)
-		require.NoError(t, err)
-		require.NoError(t, body.Close())
-	}
-	assert.Equal(t, []bool{false, true, false}, paced)
 }
 
 // socket is a connection that has any number of unread bytes.
