@@ -3,6 +3,9 @@
 package record_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -65,4 +68,23 @@ func TestChosenNode(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "node-7", only(t, "0s Pod/web-aaa-x Scheduled: Successfully assigned shop/web-aaa-x to node-7", unchanged).NodeOfPod())
 	assert.Empty(t, only(t, "0s Widget/w Scheduled: Successfully assigned shop/w to node-7", unchanged).NodeOfPod())
+}
+
+// TestReasonsOfFailedJobs: the alerts and the example of severities have all reasons with which a Job fails.
+func TestReasonsOfFailedJobs(t *testing.T) {
+	t.Parallel()
+	list := regexp.MustCompile(`"([^"]*BackoffLimitExceeded\|[^"]*)"`)
+	for file, lists := range map[string]int{"deploy/chart/rules/kube-events.yaml": 3, "deploy/manifests/prometheusrule.yaml": 3, "examples/severity/collector.yaml": 1} {
+		content, err := os.ReadFile(filepath.Join("../../..", file))
+		require.NoError(t, err)
+		found := list.FindAllStringSubmatch(string(content), -1)
+		assert.Len(t, found, lists, file)
+		for _, match := range found {
+			pattern, err := regexp.Compile("^(?:" + match[1] + ")$")
+			require.NoError(t, err, file)
+			for _, reason := range record.JobFailures {
+				assert.Regexp(t, pattern, reason, file)
+			}
+		}
+	}
 }
