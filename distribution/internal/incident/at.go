@@ -147,7 +147,7 @@ func (v *cut) addChanges(w *workloadAt) {
 }
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
-	m, now := v.model, v.now
+	now := v.now
 	k := &workloadAt{
 		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
 		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
@@ -157,15 +157,9 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 			k.facts = append(k.facts, f)
 		}
 	}
-	all := m.rollouts.Workloads
-	if m.latest.After(now) {
-		all = rolloutsIn(k.facts).Workloads
-	}
-	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
-		r := all[key]
-		if r == nil {
-			continue
-		}
+	known := rolloutsIn(k.facts).Workloads
+	for _, key := range slices.Sorted(maps.Keys(known)) {
+		r := known[key]
 		rolled, states := r.States(options(now))
 		for _, pod := range states {
 			if k.pods[pod.UID] = &pod; pod.Node != "" && !slices.Contains(k.nodes, pod.Node) {
@@ -188,19 +182,28 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	return k
 }
 
-// rolloutsIn returns the rollouts that facts show, as far as records of the last hour know them.
+// rolloutsIn returns the rollouts that facts show. Of what has happened to a pod, the first and the last time count.
 func rolloutsIn(facts []*Fact) *rollout.Model {
 	var records []*record.Record
-	for _, f := range facts {
-		for _, m := range f.Moments {
+	repeats := maxScalings
+	for _, f := range slices.Backward(facts) {
+		moments, count := f.Moments, f.Count
+		if f.Pod != "" || repeats < len(moments) {
+			moments = moments[len(moments)-1:]
+		}
+		repeats -= len(moments) - 1
+		for _, m := range slices.Backward(moments) {
 			r := f.Record
-			r.At, r.Attributes = m.At, pcommon.NewMap()
-			records = append(records, &r)
+			r.At, r.Count, r.ID, r.Attributes = m.At, count, cmp.Or(m.record, f.ID), noAttributes
+			records, count = append(records, &r), max(1, count-m.N)
 		}
 	}
 	read, _ := rollout.Read(records, &rollout.Model{})
 	return read
 }
+
+// noAttributes: no span is written with those of the resource.
+var noAttributes = pcommon.NewMap()
 
 // until returns the fact as it was known at a time; nil: it was not known.
 func (f *Fact) until(t time.Time) *Fact {
@@ -220,7 +223,7 @@ func (f *Fact) until(t time.Time) *Fact {
 		}
 	}
 	if len(known.Moments) == 0 {
-		known.Moments = []Moment{{f.First, 1}}
+		known.Moments = []Moment{{At: f.First, N: 1}}
 	}
 	known.Last, known.Count = known.Moments[len(known.Moments)-1].At, max(1, known.Count)
 	return &known

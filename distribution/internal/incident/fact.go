@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // maxMoments bounds the moments of a fact.
@@ -67,15 +68,19 @@ type Fact struct {
 
 // Moment is a time at which an Event occurred, so many times since the moment before.
 type Moment struct {
-	At time.Time
-	N  int64
+	At     time.Time
+	N      int64
+	record string // log.record.uid, if a rollout can have its id
 }
 
 // factOf returns the fact that a record shows. None is in the future: the clock of a producer can be ahead.
 func factOf(r *record.Record, now time.Time) *Fact {
 	f := &Fact{Record: *r, Node: r.NodeOfPod(), Key: Key{Cluster: r.Cluster, Namespace: r.Namespace, Top: r.Chain[0]}, Last: earlier(r.At, now)}
 	f.Attributes = pcommon.Map{}
-	f.First, f.Moments = earlier(r.First, now), []Moment{{f.Last, r.N}}
+	f.First, f.Moments = earlier(r.First, now), []Moment{{At: f.Last, N: r.N}}
+	if f.Reason == rollout.ReasonScaled {
+		f.Moments[0].record = f.ID
+	}
 	f.symptom, f.change = symptomOf(f), rowOf(f)
 	return f
 }
@@ -134,7 +139,7 @@ func (f *Fact) rolloutObject() (part Object) {
 
 // size is about how many bytes the fact takes in memory. Facts of one record share its subject.
 func (f *Fact) size() int {
-	size := 800 + 32*len(f.Moments)
+	size := 800 + 48*len(f.Moments)
 	for _, text := range []string{
 		f.Message, f.Event, f.ID, f.Workload.UID, f.Revision, f.Controller, f.Type, f.Reason, f.Kind, f.Reporter, f.Related, f.Container, f.Node,
 		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest,

@@ -296,7 +296,7 @@ func (w *workloadAt) manyFrom(pod string) time.Time {
 	}
 	var moments []Moment
 	for _, f := range w.events[pod] {
-		moments = append(append(moments, Moment{f.First, f.Count - f.total()}), f.Moments...)
+		moments = append(append(moments, Moment{At: f.First, N: f.Count - f.total()}), f.Moments...)
 	}
 	slices.SortFunc(moments, func(a, b Moment) int { return a.At.Compare(b.At) })
 	count := int64(0)
