@@ -157,7 +157,14 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 			k.facts = append(k.facts, f)
 		}
 	}
-	known := rolloutsIn(k.facts).Workloads
+	read := w.read
+	if read == nil || w.last.After(now) {
+		read = rolloutsIn(k.facts)
+	}
+	if !w.last.After(now) {
+		w.read = read
+	}
+	known := read.Workloads
 	for _, key := range slices.Sorted(maps.Keys(known)) {
 		r := known[key]
 		rolled, states := r.States(options(now))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // Horizon is the time for which a Model keeps records.
@@ -113,7 +114,10 @@ func (m *Model) add(f *Fact) {
 
 func (w *workload) space() space { return space{w.key.Cluster, w.key.Namespace} }
 
-func (m *Model) account(w *workload, bytes int) { w.bytes, m.bytes = w.bytes+bytes, m.bytes+bytes }
+// account notes that the facts of a workload have changed by a number of bytes.
+func (m *Model) account(w *workload, bytes int) {
+	w.bytes, m.bytes, w.read = w.bytes+bytes, m.bytes+bytes, nil
+}
 
 // thin drops facts of a workload: those that are no warnings first, the oldest first.
 func (m *Model) thin(w *workload, count int) {
