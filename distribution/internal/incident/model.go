@@ -46,6 +46,7 @@ type workload struct {
 	facts map[string]*Fact
 	last  time.Time
 	bytes int
+	read  *rollout.Model // what all facts show of rollouts; nil: it is to be read
 }
 
 // firstList is the time after the start in which older records show that the receiver reads what exists. Later, an old
