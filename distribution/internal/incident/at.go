@@ -147,38 +147,18 @@ func (v *cut) addChanges(w *workloadAt) {
 }
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
-	now := v.now
 	k := &workloadAt{
 		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
 		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
-		if f = f.until(now); f != nil {
+		if f = f.until(v.now); f != nil {
 			k.facts = append(k.facts, f)
 		}
 	}
-	read := w.read
-	if read == nil || w.last.After(now) {
-		read = rolloutsIn(k.facts)
-	}
-	if !w.last.After(now) {
-		w.read = read
-	}
-	known := read.Workloads
-	for _, key := range slices.Sorted(maps.Keys(known)) {
-		r := known[key]
-		rolled, states := r.States(options(now))
-		for _, pod := range states {
-			if k.pods[pod.UID] = &pod; pod.Node != "" && !slices.Contains(k.nodes, pod.Node) {
-				k.nodes = append(k.nodes, pod.Node)
-			}
-		}
-		k.rollouts, k.rolled = append(k.rollouts, r), append(k.rolled, rolled...)
-		maps.Copy(k.replicas, r.Replicas())
-	}
-	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
 	// In a fixed order: what ends a problem is the first Event that shows it.
 	slices.SortFunc(k.facts, func(a, b *Fact) int { return -newestFirst(a, b) })
+	k.addRollouts(w)
 	for _, f := range k.facts {
 		k.index(f)
 	}
@@ -187,6 +167,29 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	})
 	k.scaled = k.scaled[max(0, len(k.scaled)-maxScalings):]
 	return k
+}
+
+// addRollouts adds what the facts show of rollouts and their pods.
+func (w *workloadAt) addRollouts(of *workload) {
+	read := of.read
+	if read == nil || of.last.After(w.now) {
+		read = rolloutsIn(w.facts)
+	}
+	if !of.last.After(w.now) {
+		of.read = read
+	}
+	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
+		r := read.Workloads[key]
+		rolled, states := r.States(options(w.now))
+		for _, pod := range states {
+			if w.pods[pod.UID] = &pod; pod.Node != "" && !slices.Contains(w.nodes, pod.Node) {
+				w.nodes = append(w.nodes, pod.Node)
+			}
+		}
+		w.rollouts, w.rolled = append(w.rollouts, r), append(w.rolled, rolled...)
+		maps.Copy(w.replicas, r.Replicas())
+	}
+	slices.SortStableFunc(w.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
 }
 
 // rolloutsIn returns the rollouts that facts show. Of what has happened to a pod, the first and the last time count.
