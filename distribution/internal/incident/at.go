@@ -21,8 +21,8 @@ type At struct {
 	from  time.Time
 }
 
-// At returns what the Query chooses, as it was known at the end of its time. Questions about the same time share what
-// they need to compute.
+// At returns what the Query chooses, as it was known at the end of its time. Questions about the
+// same time share what they need to compute.
 func (m *Model) At(now time.Time, q Query) *At {
 	from, until := q.Window(now)
 	if m.newest == nil || !m.newest.now.Equal(until) {
@@ -192,7 +192,8 @@ func (w *workloadAt) addRollouts(of *workload) {
 	slices.SortStableFunc(w.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// rolloutsIn returns the rollouts that facts show. Of what has happened to a pod, the first and the last time count.
+// rolloutsIn returns the rollouts that facts show. Of what has happened to a pod, the first and the
+// last time count.
 func rolloutsIn(facts []*Fact) *rollout.Model {
 	var records []*record.Record
 	repeats := maxScalings

@@ -14,7 +14,8 @@ import (
 	records "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
-// usual has 10,000 facts of 1,000 workloads, each with an update whose pod fails. Times are spread over half an hour.
+// usual has 10,000 facts of 1,000 workloads, each with an update whose pod fails. Times are spread
+// over half an hour.
 func usual(add func(string)) {
 	for i := range 1000 {
 		web, at := fmt.Sprintf("web%d", i), time.Duration(i)*time.Second

@@ -77,7 +77,8 @@ func (v *cut) changesOf(w *workloadAt) []*Change {
 // preemptor matches the message of the scheduler, which names a pod by its UID.
 var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
 
-// withPreemptor returns the Event with the name of the pod that preempts, if other records have its UID.
+// withPreemptor returns the Event with the name of the pod that preempts, if other records have its
+// UID.
 func (v *cut) withPreemptor(f *Fact) *Fact {
 	match := preemptor.FindStringSubmatch(f.Message)
 	if f.change.shows != podPreempted || match == nil || v.podNamed[match[1]] == nil {
@@ -90,7 +91,8 @@ func (v *cut) withPreemptor(f *Fact) *Fact {
 	return &named
 }
 
-// stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no state is one.
+// stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no
+// state is one.
 func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
 	r, ends := f.change, w.endsOfState(f)
 	for _, m := range f.Moments {
@@ -118,7 +120,8 @@ type name struct{ cluster, kind, namespace, name string }
 // objectName matches the names of objects in what Flux writes: "Deployment/shop/web configured".
 var objectName = regexp.MustCompile(`\b([A-Za-z]+)/([a-z0-9-]+)/([a-z0-9.-]*[a-z0-9])`)
 
-// namesIn returns the objects that a record names. A release can have the name of what it deploys in its namespace.
+// namesIn returns the objects that a record names. A release can have the name of what it deploys
+// in its namespace.
 func namesIn(f *Fact) []name {
 	all := []name{{f.Cluster, "", f.Namespace, f.Object().Name}}
 	for _, match := range objectName.FindAllStringSubmatch(f.Message, -1) {
@@ -143,8 +146,8 @@ func (w *workloadAt) endsOfState(f *Fact) (times []time.Time) {
 	return times
 }
 
-// deletions returns the pods that somebody ended, such as a drain: neither does their controller say that it deleted
-// them, nor does an Event say that they were evicted.
+// deletions returns the pods that somebody ended, such as a drain: neither does their controller
+// say that it deleted them, nor does an Event say that they were evicted.
 func (w *workloadAt) deletions() (all []*Change) {
 	for uid, pod := range w.pods {
 		if pod.Stopped == 0 || w.deleted[pod.Name] || rollout.IsJob(pod.Revision) {
@@ -267,7 +270,8 @@ func withImages(images map[string]string) string {
 	return ": " + strings.Join(slices.Compact(names), ", ")
 }
 
-// nameOf returns the name of a revision in the form of kubectl, KIND/NAME or KIND/NAME/UID; a hash is one.
+// nameOf returns the name of a revision in the form of kubectl, KIND/NAME or KIND/NAME/UID; a hash
+// is one.
 func nameOf(revision string) string {
 	parts := strings.Split(revision, "/")
 	return parts[min(1, len(parts)-1)]
@@ -280,8 +284,8 @@ type scaled struct {
 	at   time.Time
 }
 
-// scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts that were taken back
-// while the former revision still had pods: nothing scales that up from zero.
+// scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts
+// that were taken back while the former revision still had pods: nothing scales that up from zero.
 func (v *cut) scalings(w *workloadAt) (all []*Change) {
 	for _, s := range w.scaled {
 		if s.From < 0 {
@@ -308,7 +312,8 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 	return all
 }
 
-// isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one began instead.
+// isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one
+// began instead.
 func (w *workloadAt) isTakenBack(s scaled) bool {
 	at := s.at.UnixNano()
 	isUndone := func(r rollout.Rollout) bool {
@@ -320,7 +325,8 @@ func (w *workloadAt) isTakenBack(s scaled) bool {
 	})
 }
 
-// isStep reports whether a scaling belongs to a rollout: it began one, or one of the same object was not complete.
+// isStep reports whether a scaling belongs to a rollout: it began one, or one of the same object
+// was not complete.
 func (w *workloadAt) isStep(s scaled) bool {
 	at := s.at.UnixNano()
 	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
@@ -333,8 +339,8 @@ func (w *workloadAt) isStep(s scaled) bool {
 
 var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)
 
-// addAutoscaler adds the HorizontalPodAutoscaler that set the size, if it is the only one that did, or has the name of
-// the workload: its Event does not name what it scales.
+// addAutoscaler adds the HorizontalPodAutoscaler that set the size, if it is the only one that did,
+// or has the name of the workload: its Event does not name what it scales.
 func (v *cut) addAutoscaler(c *Change) {
 	var found *Fact
 	why, several := "", false

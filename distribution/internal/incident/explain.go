@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// sameTime is the longest time between the onset of a problem and the next one that began together with it, and
-	// maxSame that between two of them.
+	// sameTime is the longest time between the onset of a problem and the next one that began
+	// together with it, and maxSame that between two of them.
 	sameTime  = 10 * time.Second
 	maxSame   = 30 * time.Second
 	maxCauses = 5
 	maxOthers = 2 // of them elsewhere in the namespace
-	// maxLooked bounds the changes of one place that are looked at for one problem, the newest before it.
+	// maxLooked bounds the changes of one place that are looked at for one problem, the newest
+	// before it.
 	maxLooked = 500
 )
 
@@ -70,7 +71,8 @@ func (v *cut) explain(p *Problem) {
 	p.LastChange = e.lastChange()
 }
 
-// connects reports whether a change can have caused the problem, which is of a class that the link can cause.
+// connects reports whether a change can have caused the problem, which is of a class that the link
+// can cause.
 func (l *link) connects(c *Change, e *explanation) bool {
 	if !slices.Contains(l.changes, c.what) || e.p.Onset.Sub(c.At) < -(resolution+l.late) {
 		return false
@@ -150,8 +152,8 @@ func (v *cut) node(cluster, name string) *workloadAt {
 // maxBegun bounds the other workloads that are named.
 const maxBegun = 50
 
-// begunWith returns the workloads of which a problem began at the same time: each one soon after another one, so that
-// all of them get the same answer.
+// begunWith returns the workloads of which a problem began at the same time: each one soon after
+// another one, so that all of them get the same answer.
 func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
 	within = sameTime
 	if p.Class == classNode {
@@ -198,7 +200,8 @@ func (e *explanation) named() []Cause {
 	return []Cause{}
 }
 
-// wasThereBefore reports whether pods that are older than a rollout have the problem, or had it before.
+// wasThereBefore reports whether pods that are older than a rollout have the problem, or had it
+// before.
 func (e *explanation) wasThereBefore(c *Change) bool {
 	return slices.ContainsFunc(slices.Concat(e.p.intervals, e.p.before), func(s *interval) bool {
 		pod := e.w.pods[s.fact.Pod]
@@ -213,8 +216,8 @@ func (e *explanation) hadChange(node string, c *Change) bool {
 	return n != nil && slices.ContainsFunc(n.changes, func(o *Change) bool { return o.what == c.what && !o.At.After(e.p.Onset.Add(resolution)) })
 }
 
-// leftAfter reports whether a pod of the workload left the node after a time. The kubelet of a dead node says nothing:
-// then an eviction shows it.
+// leftAfter reports whether a pod of the workload left the node after a time. The kubelet of a dead
+// node says nothing: then an eviction shows it.
 func (w *workloadAt) leftAfter(node string, at time.Time) bool {
 	for _, c := range w.changes {
 		pod := w.pods[c.pod]
@@ -230,7 +233,8 @@ func (w *workloadAt) leftAfter(node string, at time.Time) bool {
 	return false
 }
 
-// beganAfter reports whether all pods of the problem began after a time; it is false if it is not about pods.
+// beganAfter reports whether all pods of the problem began after a time; it is false if it is not
+// about pods.
 func (e *explanation) beganAfter(at time.Time) bool {
 	for _, uid := range e.p.pods {
 		if pod := e.w.pods[uid]; pod == nil || pod.Began == 0 || timeAt(pod.Began).Before(at) {

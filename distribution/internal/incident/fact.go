@@ -24,8 +24,8 @@ const maxMoments = 32
 // Object is a Kubernetes object with the name that kubectl uses.
 type Object = record.Object
 
-// Key identifies a workload by its name: one that was deleted and created again is the same. The namespace
-// of an object without one is empty.
+// Key identifies a workload by its name: one that was deleted and created again is the same. The
+// namespace of an object without one is empty.
 type Key struct {
 	Cluster, Namespace string
 	Top                Object
@@ -73,7 +73,8 @@ type Moment struct {
 	record string // log.record.uid, if a rollout can have its id
 }
 
-// factOf returns the fact that a record shows. None is in the future: the clock of a producer can be ahead.
+// factOf returns the fact that a record shows. None is in the future: the clock of a producer can
+// be ahead.
 func factOf(r *record.Record, now time.Time) *Fact {
 	f := &Fact{Record: *r, Node: r.NodeOfPod(), Key: Key{Cluster: r.Cluster, Namespace: r.Namespace, Top: r.Chain[0]}, Last: earlier(r.At, now)}
 	f.Attributes = pcommon.Map{}
@@ -107,7 +108,8 @@ func (f *Fact) join(newer *Fact) (isNew bool) {
 	return true
 }
 
-// withoutNearest joins the two moments with the shortest time between them, so that no pause appears that was none.
+// withoutNearest joins the two moments with the shortest time between them, so that no pause
+// appears that was none.
 func withoutNearest(moments []Moment) []Moment {
 	nearest := 1
 	for i := 2; i < len(moments); i++ {
@@ -122,14 +124,15 @@ func withoutNearest(moments []Moment) []Moment {
 // shows reports whether the Event shows a problem of a class.
 func (f *Fact) shows(class string) bool { return f.symptom != nil && f.symptom.class == class }
 
-// isAboutNode reports whether the object is a node. A Node in a namespace is what somebody there calls one.
+// isAboutNode reports whether the object is a node. A Node in a namespace is what somebody there
+// calls one.
 func (f *Fact) isAboutNode() bool { return f.Object().GroupKind() == "node" && f.Key.Namespace == "" }
 
 // subject is the pod's UID, or the name of another object.
 func (f *Fact) subject() string { return cmp.Or(f.Pod, f.Object().String()) }
 
-// rolloutObject returns the object below the workload that rolls out by itself, of a custom resource that owns several; zero:
-// there is none.
+// rolloutObject returns the object below the workload that rolls out by itself, of a custom
+// resource that owns several; zero: there is none.
 func (f *Fact) rolloutObject() (part Object) {
 	if len(f.Chain) > 2 && slices.Contains([]string{"deployment.apps", "statefulset.apps", "daemonset.apps"}, f.Chain[1].GroupKind()) {
 		return f.Chain[1]

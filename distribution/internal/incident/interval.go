@@ -22,7 +22,8 @@ type occurrence struct {
 // isKill reports whether a kubelet ended a container because of its probe.
 func (o occurrence) isKill() bool { return o.Kind == record.KindRestarted }
 
-// thread is what can have one problem at a time: a class of problems of an object, or of its container.
+// thread is what can have one problem at a time: a class of problems of an object, or of its
+// container.
 type thread struct {
 	*symptom
 	uid                        string // of the workload: its name can be used again
@@ -37,7 +38,8 @@ type interval struct {
 	over        time.Time // zero: it goes on
 	because     string
 	shownBy     *interval // what it is an effect of; nil: it is a problem of its own
-	// pause is the longest one between two failures, and killed reports whether one of them ended the container.
+	// pause is the longest one between two failures, and killed reports whether one of them ended
+	// the container.
 	pause  time.Duration
 	killed bool
 }
@@ -124,8 +126,8 @@ func (w *workloadAt) intervalsOf(t thread, occurrences []occurrence) (all []*int
 	return slices.DeleteFunc(all, w.wasHarmless)
 }
 
-// wasHarmless reports whether there were fewer failures than make a difference, or only those of a start that went
-// well, and it is over.
+// wasHarmless reports whether there were fewer failures than make a difference, or only those of a
+// start that went well, and it is over.
 func (w *workloadAt) wasHarmless(s *interval) bool {
 	if s.over.IsZero() || s.grace == 0 || s.killed {
 		return false
@@ -162,11 +164,13 @@ func (w *workloadAt) shown(f *Fact) (all []occurrence) {
 	return all
 }
 
-// isBefore reports whether a time is before another one, and not in the same second: most Events have whole seconds.
+// isBefore reports whether a time is before another one, and not in the same second: most Events
+// have whole seconds.
 func isBefore(at, other time.Time) bool { return at.Before(other) && at.Unix() != other.Unix() }
 
-// withoutStarts leaves out the failures while a container starts, unless they go on, or end the container. After many,
-// a kubelet writes one in five minutes, so that nothing shows whether they go on.
+// withoutStarts leaves out the failures while a container starts, unless they go on, or end the
+// container. After many, a kubelet writes one in five minutes, so that nothing shows whether they
+// go on.
 func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []occurrence) {
 	starts, goesOn, counts := make([]time.Time, len(occurrences)), map[time.Time]bool{}, map[time.Time]int64{}
 	for i, o := range occurrences {
@@ -188,7 +192,8 @@ func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []o
 	return left
 }
 
-// startedBefore returns when the container of a probe started last, or when its pod began; zero: not known.
+// startedBefore returns when the container of a probe started last, or when its pod began; zero:
+// not known.
 func (w *workloadAt) startedBefore(o occurrence) time.Time {
 	starts := w.starts.times(containerOf{o.Pod, o.Container})
 	if i, _ := slices.BinarySearchFunc(starts, o.at.Add(1), time.Time.Compare); i > 0 {
@@ -200,7 +205,8 @@ func (w *workloadAt) startedBefore(o occurrence) time.Time {
 	return time.Time{}
 }
 
-// restarts returns the restarts of containers that nobody had killed: they crashed, ran out of memory or ended.
+// restarts returns the restarts of containers that nobody had killed: they crashed, ran out of
+// memory or ended.
 func (w *workloadAt) restarts() (all []occurrence) {
 	for _, facts := range w.starts.facts {
 		facts = slices.DeleteFunc(slices.Clone(facts), func(f *Fact) bool { return f.IsInit })
@@ -212,8 +218,8 @@ func (w *workloadAt) restarts() (all []occurrence) {
 	return all
 }
 
-// restartsOf returns the starts of one container after its first one. The first record can be of a later one: then
-// its count says so.
+// restartsOf returns the starts of one container after its first one. The first record can be of a
+// later one: then its count says so.
 func (w *workloadAt) restartsOf(facts []*Fact) (all []occurrence) {
 	previous := facts[0].First
 	for i, f := range facts {
@@ -238,7 +244,8 @@ func (f *Fact) total() (n int64) {
 	return n
 }
 
-// wasKilled reports whether a kubelet ended the container, or the whole pod, between two of its starts.
+// wasKilled reports whether a kubelet ended the container, or the whole pod, between two of its
+// starts.
 func (w *workloadAt) wasKilled(f *Fact, from, until time.Time) bool {
 	for _, c := range []containerOf{{f.Pod, f.Container}, {f.Pod, ""}} {
 		if at := firstFrom(w.kills.times(c), from); !at.IsZero() && !at.After(until) {
@@ -269,7 +276,8 @@ func (w *workloadAt) overAt(s *interval, now time.Time) (over time.Time, because
 	return over, ""
 }
 
-// firstFrom returns the first of sorted times in the second of a time, or later; zero: there is none.
+// firstFrom returns the first of sorted times in the second of a time, or later; zero: there is
+// none.
 func firstFrom(times []time.Time, from time.Time) time.Time {
 	i, _ := slices.BinarySearchFunc(times, from.Truncate(time.Second), time.Time.Compare)
 	if i == len(times) {
@@ -278,9 +286,9 @@ func firstFrom(times []time.Time, from time.Time) time.Time {
 	return times[i]
 }
 
-// quietOf returns how long nothing may repeat the problem before it is over. A probe that fails is reported each time
-// at first: three times the longest pause between its reports show that it is over. After a kill, the container has to
-// fail again.
+// quietOf returns how long nothing may repeat the problem before it is over. A probe that fails is
+// reported each time at first: three times the longest pause between its reports show that it is
+// over. After a kill, the container has to fail again.
 func (w *workloadAt) quietOf(s *interval) time.Duration {
 	if many := w.manyFrom(s.fact.Pod); s.grace == 0 || s.killed || !many.IsZero() && !many.After(s.last()) {
 		return s.quiet
@@ -404,8 +412,8 @@ func (w *workloadAt) nodeOf(s *interval) string {
 	return s.fact.Node
 }
 
-// effects notes which problems another one of the same container shows as well: a container that ends fails its
-// probes, and one that cannot be created is also started again and again.
+// effects notes which problems another one of the same container shows as well: a container that
+// ends fails its probes, and one that cannot be created is also started again and again.
 func effects(all []*interval) {
 	groups := map[containerOf][]*interval{}
 	for _, s := range all {
@@ -426,7 +434,8 @@ func effects(all []*interval) {
 	}
 }
 
-// overlapping returns the last of some intervals in which this one began, or that began a bit later; nil: there is none.
+// overlapping returns the last of some intervals in which this one began, or that began a bit
+// later; nil: there is none.
 func (s *interval) overlapping(all []*interval) *interval {
 	i, _ := slices.BinarySearchFunc(all, s.last().Add(startTime+1), func(a *interval, at time.Time) int { return a.onset().Compare(at) })
 	if i == 0 || !all[i-1].over.IsZero() && s.onset().After(later(all[i-1].over, all[i-1].last())) {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// link connects a kind of change with the problems that it can cause. A new link is a row of links, and a story.
+// link connects a kind of change with the problems that it can cause. A new link is a row of links,
+// and a story.
 type link struct {
 	changes []*change
 	where   *where
@@ -60,13 +61,15 @@ var (
 )
 
 const (
-	// podTime is the time after its pods began for which a rollout can be a cause, doneTime the time after all of them
-	// had started, and onceTime the time in which only what fails at once begins to fail.
+	// podTime is the time after its pods began for which a rollout can be a cause, doneTime the
+	// time after all of them had started, and onceTime the time in which only what fails at once
+	// begins to fail.
 	podTime, doneTime, onceTime = 15 * time.Minute, 5 * time.Minute, 30 * time.Second
 	soon                        = 10 * time.Minute
 	othersTime                  = 2 * time.Minute // after a change of another workload in the namespace
 	stateTime                   = time.Minute     // after the end of a state of a node
-	// delay is how much later a kubelet reports its node, a workload follows its autoscaler, and the next rollout begins.
+	// delay is how much later a kubelet reports its node, a workload follows its autoscaler, and
+	// the next rollout begins.
 	delay        = 10 * time.Second
 	volumeUpdate = 30 * time.Second // the controller of volumes retries that often
 	// resolution is the longest time by which the record of a change can be later than its effect,

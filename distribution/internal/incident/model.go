@@ -18,8 +18,8 @@ import (
 // Horizon is the time for which a Model keeps records.
 const Horizon = time.Hour
 
-// The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so that
-// nobody can displace what others have.
+// The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so
+// that nobody can displace what others have.
 const (
 	maxBytes = 32 << 20
 	maxFacts = 2_000 // of a workload
@@ -49,8 +49,8 @@ type workload struct {
 	read  *rollout.Model // what all facts show of rollouts; nil: it is to be read
 }
 
-// firstList is the time after the start in which older records show that the receiver reads what exists. Later, an old
-// time shows nothing: anybody may write one.
+// firstList is the time after the start in which older records show that the receiver reads what
+// exists. Later, an old time shows nothing: anybody may write one.
 const firstList = time.Minute
 
 // space is a namespace of a cluster.
@@ -78,7 +78,8 @@ func (m *Model) Dropped(namespace string) (all Dropped) {
 	return all
 }
 
-// Add adds records. Those that it has already, and those that are older than the Horizon, change nothing.
+// Add adds records. Those that it has already, and those that are older than the Horizon, change
+// nothing.
 func (m *Model) Add(logs plog.Logs, now time.Time) {
 	m.forget(now)
 	m.newest = nil
@@ -133,7 +134,8 @@ func (m *Model) thin(w *workload, count int) {
 	m.dropped(w).Facts += count
 }
 
-// bound drops the workloads that have been quiet for the longest time, of the namespace that takes most.
+// bound drops the workloads that have been quiet for the longest time, of the namespace that takes
+// most.
 func (m *Model) bound() {
 	if m.bytes <= maxBytes {
 		return

@@ -91,7 +91,8 @@ func TestIDsOfWorkloads(t *testing.T) {
 	}
 }
 
-// TestHostileRecords has what anybody may write into an Event: no answer may take long, overflow or panic.
+// TestHostileRecords has what anybody may write into an Event: no answer may take long, overflow or
+// panic.
 func TestHostileRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(all ...string) string { return all[random.IntN(len(all))] }
@@ -149,7 +150,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestManyProblemsOfANamespace: those beyond the tenth stand behind those of others, but before what is over.
+// TestManyProblemsOfANamespace: those beyond the tenth stand behind those of others, but before
+// what is over.
 func TestManyProblemsOfANamespace(t *testing.T) {
 	s := newStory(t)
 	s.record("0:00 Widget/quiet !Odd namespace=other: odd")
@@ -199,7 +201,8 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// TestHarmlessReasons: users can add reasons of warnings that are no problem, such as those of policies that only audit.
+// TestHarmlessReasons: users can add reasons of warnings that are no problem, such as those of
+// policies that only audit.
 func TestHarmlessReasons(t *testing.T) {
 	for want, reasons := range map[int][]string{1: nil, 0: {"AuditOnly"}} {
 		s := newStory(t)

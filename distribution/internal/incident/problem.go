@@ -88,7 +88,8 @@ func (v *At) admits(p *Problem) bool {
 	return isIn && v.query.admitsKey(p.Key, p.id) && slices.ContainsFunc(p.facts, v.query.admits)
 }
 
-// findProblems returns the problems of the workload. The intervals of several pods that overlap are one.
+// findProblems returns the problems of the workload. The intervals of several pods that overlap are
+// one.
 func (w *workloadAt) findProblems() (all []*Problem) {
 	intervals, groups := w.intervals(), map[string][]*interval{}
 	effects(intervals)
@@ -106,8 +107,8 @@ func (w *workloadAt) findProblems() (all []*Problem) {
 	return all
 }
 
-// newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One that goes on in
-// other pods after a pause is another one.
+// newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One
+// that goes on in other pods after a pause is another one.
 func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
 	var groups [][]*interval
 	end := time.Time{}
@@ -209,7 +210,8 @@ func (p *Problem) describe() {
 	}
 }
 
-// meaning rates how much a message explains: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
+// meaning rates how much a message explains: "Back-off pulling image" and "Error: ErrImagePull"
+// name no cause.
 func meaning(f *Fact) int {
 	switch {
 	case !f.IsWarning():

@@ -22,9 +22,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
-// TestRealIncidents replays records of incidents that were staged on real control planes and nodes: each
-// testdata/real/NAME.json. NAME.md says what was done, and what the right answer is. NAME.txt has what the model says,
-// each time its answer changes.
+// TestRealIncidents replays records of incidents that were staged on real control planes and nodes:
+// each testdata/real/NAME.json. NAME.md says what was done, and what the right answer is. NAME.txt
+// has what the model says, each time its answer changes.
 func TestRealIncidents(t *testing.T) {
 	files, err := filepath.Glob("testdata/real/*.json")
 	require.NoError(t, err)
@@ -131,8 +131,8 @@ func headlines(m *incident.Model, now, start time.Time) string {
 	return b.String()
 }
 
-// TestThePageHasTheSpansOfTheTraces: the page computes spans from its events, and the connector from records. Both say
-// the same about each span.
+// TestThePageHasTheSpansOfTheTraces: the page computes spans from its events, and the connector
+// from records. Both say the same about each span.
 func TestThePageHasTheSpansOfTheTraces(t *testing.T) {
 	files, err := filepath.Glob("testdata/real/*.json")
 	require.NoError(t, err)

@@ -26,7 +26,8 @@ const (
 	classOther    = "other"
 )
 
-// symptom is a class of problems: what shows one, and what ends it. A new class is a row of symptoms, and a story.
+// symptom is a class of problems: what shows one, and what ends it. A new class is a row of
+// symptoms, and a story.
 type symptom struct {
 	class string
 	text  string // what is wrong
@@ -34,7 +35,8 @@ type symptom struct {
 	// by tells two problems of an object apart.
 	by    attribute
 	quiet time.Duration // without a repeat for this long, it is over
-	// grace is the time after the start of a container in which failures do not count, unless they go on.
+	// grace is the time after the start of a container in which failures do not count, unless they
+	// go on.
 	grace time.Duration
 	// least is the number of failures from which on a problem that is over was one.
 	least int64
@@ -95,11 +97,14 @@ const (
 	usualQuiet = 6 * time.Minute
 	// controllerQuiet: the controller of ReplicaSets waits up to 1000 s before it tries again.
 	controllerQuiet = 17 * time.Minute
-	// schedulerQuiet: a scheduler writes a series of events.k8s.io each 30 minutes (client-go, tools/events).
+	// schedulerQuiet: a scheduler writes a series of events.k8s.io each 30 minutes (client-go,
+	// tools/events).
 	schedulerQuiet = 35 * time.Minute
-	// crashQuiet: the longest back-off of a kubelet is 5 minutes, and programs run for some time before they end.
+	// crashQuiet: the longest back-off of a kubelet is 5 minutes, and programs run for some time
+	// before they end.
 	crashQuiet = 10 * time.Minute
-	// probeQuiet is the least for a probe, which a kubelet reports each time at first: periods of two minutes exist.
+	// probeQuiet is the least for a probe, which a kubelet reports each time at first: periods of
+	// two minutes exist.
 	probeQuiet = 150 * time.Second
 	// startTime is the time that programs need until their probes succeed.
 	startTime = time.Minute
@@ -207,7 +212,8 @@ var symptoms = []symptom{
 	},
 }
 
-// reasonStarted is that of an Event of a container. In a container that starts again, its count rises.
+// reasonStarted is that of an Event of a container. In a container that starts again, its count
+// rises.
 const reasonStarted = "Started"
 
 // restarted is the class of a container that starts again without having been killed.

@@ -53,8 +53,8 @@ func reasonOf(kind string) (reason, message string) {
 	return kind, "failed"
 }
 
-// TestEachEventOfASymptom: the Events of a row are of its class, and not if another object has them, or if they are no
-// warnings.
+// TestEachEventOfASymptom: the Events of a row are of its class, and not if another object has
+// them, or if they are no warnings.
 func TestEachEventOfASymptom(t *testing.T) {
 	t.Parallel()
 	for i := range symptoms {
@@ -78,7 +78,8 @@ func TestEachEventOfASymptom(t *testing.T) {
 	}
 }
 
-// TestEachEndOfASymptom: what ends a problem ends it, and what another object or container shows does not.
+// TestEachEndOfASymptom: what ends a problem ends it, and what another object or container shows
+// does not.
 func TestEachEndOfASymptom(t *testing.T) {
 	t.Parallel()
 	for i := range symptoms {
@@ -109,7 +110,8 @@ func TestEachEndOfASymptom(t *testing.T) {
 	}
 }
 
-// TestEachEventOfAChange: the Events of a row show its change, and not if they are about another kind of object.
+// TestEachEventOfAChange: the Events of a row show its change, and not if they are about another
+// kind of object.
 func TestEachEventOfAChange(t *testing.T) {
 	t.Parallel()
 	for i := range changeEvents {
@@ -166,7 +168,8 @@ func problemOf(class string, at time.Duration, pod, node string) string {
 	return fmt.Sprintf("%s Pod/%s !%s{app} node=%s: %s", at, pod, reason, node, message)
 }
 
-// isCause reports whether the first problem of a class of the workload web has a cause of a kind in a place.
+// isCause reports whether the first problem of a class of the workload web has a cause of a kind in
+// a place.
 func isCause(c *change, where string, class string, lines ...string) bool {
 	m, last := modelOf(lines...)
 	for _, p := range m.At(last.Add(time.Second), Query{}).Problems() {
@@ -189,8 +192,8 @@ func others(l *link) string {
 
 const web = "0:00 Pod/web-aaa-1 starts node=node-0"
 
-// TestEachLinkOfANode: each Event of a node that a link connects with the problems of its pods is a cause of each of
-// its classes; not on another node, not of another class, and not for ever.
+// TestEachLinkOfANode: each Event of a node that a link connects with the problems of its pods is a
+// cause of each of its classes; not on another node, not of another class, and not for ever.
 func TestEachLinkOfANode(t *testing.T) {
 	t.Parallel()
 	tried := 0
@@ -220,8 +223,8 @@ func TestEachLinkOfANode(t *testing.T) {
 	assert.Greater(t, tried, 50)
 }
 
-// TestEachLinkOfALeftNode: a node that a pod left explains what its replacement has, and nothing of pods that were there
-// before.
+// TestEachLinkOfALeftNode: a node that a pod left explains what its replacement has, and nothing of
+// pods that were there before.
 func TestEachLinkOfALeftNode(t *testing.T) {
 	t.Parallel()
 	for i := range links {
@@ -238,8 +241,8 @@ func TestEachLinkOfALeftNode(t *testing.T) {
 	}
 }
 
-// TestEachOtherLink has, for each other link and change, records of which it is the cause, and records of which it is
-// not.
+// TestEachOtherLink has, for each other link and change, records of which it is the cause, and
+// records of which it is not.
 func TestEachOtherLink(t *testing.T) {
 	t.Parallel()
 	const (
@@ -327,7 +330,8 @@ func TestEachOtherLink(t *testing.T) {
 	}
 }
 
-// TestEachMessage: what a message names is a cause of the classes that can have it, and of no other one.
+// TestEachMessage: what a message names is a cause of the classes that can have it, and of no other
+// one.
 func TestEachMessage(t *testing.T) {
 	t.Parallel()
 	examples := map[string]string{

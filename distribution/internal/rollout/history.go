@@ -26,9 +26,9 @@ type episode struct {
 	undone     int64 // when the revision was scaled to zero afterwards; 0: no record shows it
 }
 
-// again returns the activations that begin another rollout of a revision: it is scaled up from zero,
-// it was active before, and another revision was activated since, or has pods. A scale-up from zero of the
-// current revision is none.
+// again returns the activations that begin another rollout of a revision: it is scaled up from
+// zero, it was active before, and another revision was activated since, or has pods. A scale-up
+// from zero of the current revision is none.
 func (w *Workload) again(h history) (cuts []episode) {
 	previous, seen := map[string]episode{}, map[string]bool{} // by controller, and by revision
 	for _, a := range w.activations() {
@@ -43,8 +43,9 @@ func (w *Workload) again(h history) (cuts []episode) {
 	return cuts
 }
 
-// replaces reports whether another revision had pods when this one was scaled up from zero: the last known scaling of
-// the other one was up. If this revision was active before, its rollout was undone.
+// replaces reports whether another revision had pods when this one was scaled up from zero: the
+// last known scaling of the other one was up. If this revision was active before, its rollout was
+// undone.
 func (w *Workload) replaces(h history, a Activation) bool {
 	for name, r := range w.Revisions {
 		if _, s, ok := h.stepsOf(r).since(a.At); ok && s.Up && s.To > 0 && name != a.Revision && r.Controller == a.Controller {
@@ -153,8 +154,8 @@ func (h history) at(revision string, began int64) episode {
 	return found
 }
 
-// replaced returns the rollout that ended a pod of another rollout. ok is false if none is known: the
-// pod ended for another reason, such as a scale-down.
+// replaced returns the rollout that ended a pod of another rollout. ok is false if none is known:
+// the pod ended for another reason, such as a scale-down.
 func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok bool) {
 	if IsJob(own.revision) {
 		return by, false

@@ -93,8 +93,8 @@ func (o occurrences) last() (latest int64) {
 	return latest
 }
 
-// containers returns the names of containers, in the order of their first Events. If no Event names one,
-// it returns one without a name: simulated kubelets name none.
+// containers returns the names of containers, in the order of their first Events. If no Event names
+// one, it returns one without a name: simulated kubelets name none.
 func (o occurrences) containers() (names []string) {
 	for _, e := range o {
 		if e.Container != "" && !slices.Contains(names, e.Container) {
@@ -207,8 +207,8 @@ var restartKinds = []string{record.KindCrashed, record.KindRestarted}
 // claimed are the kinds of warnings that the phases of a container show.
 var claimed = []string{record.KindPullFailed, record.KindCrashed, reasonFailed}
 
-// isClaimed reports whether a phase shows the warning. The pod shows others, such as those that name
-// no container.
+// isClaimed reports whether a phase shows the warning. The pod shows others, such as those that
+// name no container.
 func isClaimed(warning *occurrence) bool {
 	return warning.kind() == reasonUnplaced || warning.Container != "" && slices.Contains(claimed, warning.kind())
 }
@@ -218,7 +218,8 @@ func start(own occurrences, container string) (p phase, ok bool) {
 	created, started, failures := own.with(reasonCreated), own.with(reasonStarted), own.with(reasonFailed)
 	again := own.with(restartKinds...)
 	if len(failures) > 0 && len(started) == 0 {
-		// A kubelet also backs off if it cannot start the container at all, for example without the command.
+		// A kubelet also backs off if it cannot start the container at all, for example without the
+		// command.
 		failures = own.with(reasonFailed, record.KindCrashed)
 		again = own.with(record.KindRestarted)
 	}

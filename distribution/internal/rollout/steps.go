@@ -30,8 +30,8 @@ func (s *Step) UnmarshalText(text []byte) error {
 	return err
 }
 
-// compareSteps orders by time. Within a second, scale-downs come first, from the highest To to the lowest; then
-// scale-ups, from the lowest To to the highest.
+// compareSteps orders by time. Within a second, scale-downs come first, from the highest To to the
+// lowest; then scale-ups, from the lowest To to the highest.
 func compareSteps(a, b Step) int {
 	towards := func(s Step) int {
 		if s.Up {
@@ -42,8 +42,8 @@ func compareSteps(a, b Step) int {
 	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(towards(a), towards(b)), cmp.Compare(a.From, b.From))
 }
 
-// stepsOf returns the steps that an Event shows: at its last time, and at its first time if it has occurred before.
-// Those between are not known.
+// stepsOf returns the steps that an Event shows: at its last time, and at its first time if it has
+// occurred before. Those between are not known.
 func stepsOf(e Event, s record.Scaling) map[Step]bool {
 	return map[Step]bool{
 		{e.First, s.Up, s.From, s.To}: true,
@@ -51,8 +51,8 @@ func stepsOf(e Event, s record.Scaling) map[Step]bool {
 	}
 }
 
-// joinSteps reports whether a step is new, and was kept. If there are too many, it drops those in the middle: the
-// first ones tell how a rollout began, and the last ones how many pods there are.
+// joinSteps reports whether a step is new, and was kept. If there are too many, it drops those in
+// the middle: the first ones tell how a rollout began, and the last ones how many pods there are.
 func (r *Revision) joinSteps(in map[Step]bool) bool {
 	var added []Step
 	for s := range in {
@@ -79,7 +79,8 @@ func (r *Revision) steps() steps { return slices.SortedFunc(maps.Keys(r.Steps), 
 // always is a time after all others.
 const always = int64(math.MaxInt64)
 
-// since returns the steps from a time on, and the newest one before them. ok is false if no record shows one.
+// since returns the steps from a time on, and the newest one before them. ok is false if no record
+// shows one.
 func (all steps) since(at int64) (later steps, before Step, ok bool) {
 	i, _ := slices.BinarySearchFunc(all, at, func(s Step, at int64) int { return cmp.Compare(s.At, at) })
 	if i == 0 {

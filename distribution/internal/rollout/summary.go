@@ -28,7 +28,8 @@ type Rollout struct {
 	Record     string // log.record.uid of the record that began it; empty: the first pod shows it
 	Replaced   string // the revision that it replaces; empty: not known, or none
 	Reason     string // empty: not known
-	// Images and Former are those of this revision and of the replaced one, by container; empty: not known.
+	// Images and Former are those of this revision and of the replaced one, by container; empty:
+	// not known.
 	Images, Former map[string]string
 	Outcome        string
 	Available      int64 // when something proved that its pods were available; 0: nothing did
@@ -37,8 +38,8 @@ type Rollout struct {
 	Closed         int64 // scalings after this time are no part of it
 }
 
-// States returns the rollouts and the pods of a workload, the oldest first. The scheduled runs of a CronJob are no
-// rollouts.
+// States returns the rollouts and the pods of a workload, the oldest first. The scheduled runs of a
+// CronJob are no rollouts.
 func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 	h := w.history()
 	for revision, r := range w.Revisions {
@@ -80,8 +81,9 @@ func (w *Workload) summary(x *run, o Options) Rollout {
 	return s
 }
 
-// reason returns why the revision was rolled out; empty: no record shows it. The first one has nothing to scale down:
-// that is known when a program had time to become ready. A revision returns if it was scaled down before.
+// reason returns why the revision was rolled out; empty: no record shows it. The first one has
+// nothing to scale down: that is known when a program had time to become ready. A revision returns
+// if it was scaled down before.
 func (s *Rollout) reason(x *run, o Options, returns bool) string {
 	hadTime := s.Outcome == Complete && o.Now.UnixNano() > x.end+int64(StopWindow)
 	switch {
@@ -112,8 +114,8 @@ func (w *Workload) recordOf(e episode) string {
 	return ""
 }
 
-// replacedBy returns the revision that a rollout replaces: the newest one that had pods when it began, or was
-// scaled down in it. Empty: no record shows it.
+// replacedBy returns the revision that a rollout replaces: the newest one that had pods when it
+// began, or was scaled down in it. Empty: no record shows it.
 func (w *Workload) replacedBy(h history, e episode) (found string) {
 	if IsJob(e.revision) {
 		return ""
@@ -137,7 +139,8 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 	return found
 }
 
-// hadPodsBefore reports whether the revision had pods when another one began, which was the current one until a time.
+// hadPodsBefore reports whether the revision had pods when another one began, which was the current
+// one until a time.
 func (r *Revision) hadPodsBefore(steps steps, at, until int64) bool {
 	if steps.down(at, until) != 0 {
 		return true
