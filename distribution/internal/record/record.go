@@ -53,6 +53,7 @@ type Record struct {
 // Read returns the records of Events. Reasons of warnings that are no problem come in addition to
 // the known ones.
 func Read(logs plog.Logs, harmlessReasons ...string) (all []*Record) {
+	all = make([]*Record, 0, logs.LogRecordCount())
 	for _, resource := range logs.ResourceLogs().All() {
 		var s *Subject
 		for _, scope := range resource.ScopeLogs().All() {
@@ -88,7 +89,11 @@ func recordOf(attributes pcommon.Map, s *Subject, record plog.LogRecord) *Record
 		Count: number(event, "k8s.event.count"), N: number(event, "k8s.event.occurrences"), First: at, At: at,
 	}
 	r.Kind = KindOf(r.Reason, r.Message)
-	if since, err := time.Parse(time.RFC3339Nano, text(event, "k8s.event.start_time")); err == nil && r.Count > 1 && since.Before(at) {
+	since, err := at, error(nil)
+	if r.Count > 1 {
+		since, err = time.Parse(time.RFC3339Nano, text(event, "k8s.event.start_time"))
+	}
+	if err == nil && since.Before(at) {
 		r.First = time.Unix(0, max(0, since.Unix())*int64(time.Second)+int64(since.Nanosecond())).UTC()
 	}
 	r.identify()
