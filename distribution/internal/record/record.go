@@ -89,15 +89,20 @@ func recordOf(attributes pcommon.Map, s *Subject, record plog.LogRecord) *Record
 		Count: number(event, "k8s.event.count"), N: number(event, "k8s.event.occurrences"), First: at, At: at,
 	}
 	r.Kind = KindOf(r.Reason, r.Message)
-	since, err := at, error(nil)
 	if r.Count > 1 {
-		since, err = time.Parse(time.RFC3339Nano, text(event, "k8s.event.start_time"))
-	}
-	if err == nil && since.Before(at) {
-		r.First = time.Unix(0, max(0, since.Unix())*int64(time.Second)+int64(since.Nanosecond())).UTC()
+		r.First = startOf(event, at)
 	}
 	r.identify()
 	return r
+}
+
+// startOf returns when the Event occurred first, not later than at another time.
+func startOf(event pcommon.Map, at time.Time) time.Time {
+	start, err := time.Parse(time.RFC3339Nano, text(event, "k8s.event.start_time"))
+	if err != nil || !start.Before(at) {
+		return at
+	}
+	return time.Unix(max(0, start.Unix()), int64(start.Nanosecond())).UTC()
 }
 
 // identify makes an Event of its own of each record that has another message: those of a combined
