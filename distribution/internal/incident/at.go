@@ -178,17 +178,18 @@ func (w *workloadAt) addRollouts(of *workload) {
 	if !of.last.After(w.now) {
 		of.read = read
 	}
+	nodes := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
 		r := read.Workloads[key]
 		rolled, states := r.States(options(w.now))
 		for _, pod := range states {
-			if w.pods[pod.UID] = &pod; pod.Node != "" && !slices.Contains(w.nodes, pod.Node) {
-				w.nodes = append(w.nodes, pod.Node)
-			}
+			w.pods[pod.UID] = &pod
+			nodes[pod.Node] = true
 		}
 		w.rollouts, w.rolled = append(w.rollouts, r), append(w.rolled, rolled...)
 		maps.Copy(w.replicas, r.Replicas())
 	}
+	w.nodes = slices.Sorted(maps.Keys(nodes))
 	slices.SortStableFunc(w.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
 }
 

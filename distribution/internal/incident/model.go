@@ -22,7 +22,7 @@ const Horizon = time.Hour
 // that nobody can displace what others have.
 const (
 	maxBytes = 32 << 20
-	maxFacts = 2_000 // of a workload
+	maxFacts = 10_000 // of a workload: a DaemonSet has some for each node
 )
 
 // Model holds what is known of the last hour.

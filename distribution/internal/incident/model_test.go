@@ -71,7 +71,7 @@ func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 func TestAWorkloadKeepsItsWarnings(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
-	for i := range 3000 {
+	for i := range 11_000 {
 		s.record(fmt.Sprintf("1s Deployment/web Anything: %d", i))
 	}
 	assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), 1)

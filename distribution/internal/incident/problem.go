@@ -100,8 +100,12 @@ func (w *workloadAt) findProblems() (all []*Problem) {
 		all = append(all, w.newestProblem(group))
 	}
 	slices.SortFunc(all, compareProblems)
-	if more := len(all) - maxProblems; more > 0 {
-		all = all[:maxProblems]
+	more := len(all) - maxProblems
+	all = all[:min(len(all), maxProblems)]
+	for _, p := range all {
+		p.Scope = append(w.scope(p), p.Scope...)
+	}
+	if more > 0 {
 		all[maxProblems-1].Scope = append(all[maxProblems-1].Scope, rollout.Plural(more, "other problem")+" of the workload left out")
 	}
 	return all
@@ -148,7 +152,6 @@ func (w *workloadAt) problemOf(intervals []*interval) *Problem {
 		if !goesOn && s.over.After(p.Over) {
 			p.Over, p.Because = s.over, s.because
 		}
-		p.affect(s, w.pods[s.fact.Pod])
 	}
 	slices.SortStableFunc(shown, func(a, b occurrence) int { return a.at.Compare(b.at) })
 	isKnown := map[*Fact]bool{}
@@ -159,30 +162,37 @@ func (w *workloadAt) problemOf(intervals []*interval) *Problem {
 			p.facts = append(p.facts, o.Fact)
 		}
 	}
+	p.affect(w.pods)
 	p.describe()
-	p.Scope = w.scope(p)
 	return p
 }
 
-// affect adds the pod of an interval.
-func (p *Problem) affect(s *interval, pod *rollout.PodState) {
-	add := func(to *[]string, value string) {
-		if value != "" && !slices.Contains(*to, value) {
-			*to = append(*to, value)
+// affect notes the pods that have the problem, with their nodes and revisions.
+func (p *Problem) affect(pods map[string]*rollout.PodState) {
+	type value struct {
+		of    *[]string
+		value string
+	}
+	isKnown := map[value]bool{}
+	add := func(to *[]string, text string) {
+		if v := (value{to, text}); text != "" && !isKnown[v] {
+			isKnown[v] = true
+			*to = append(*to, text)
 		}
 	}
-	add(&p.Revisions, s.fact.Revision)
-	if s.fact.Pod == "" {
-		return
+	for _, s := range p.intervals {
+		if add(&p.Revisions, s.fact.Revision); s.fact.Pod == "" {
+			continue
+		}
+		node := s.fact.Node
+		if pod := pods[s.fact.Pod]; pod != nil {
+			node = pod.Node
+		}
+		add(&p.Pods, s.fact.Object().Name)
+		add(&p.pods, s.fact.Pod)
+		add(&p.Nodes, node)
 	}
-	add(&p.Pods, s.fact.Object().Name)
 	p.PodCount = len(p.Pods)
-	add(&p.pods, s.fact.Pod)
-	if pod != nil {
-		add(&p.Nodes, pod.Node)
-	} else {
-		add(&p.Nodes, s.fact.Node)
-	}
 }
 
 const (
