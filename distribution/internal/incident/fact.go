@@ -64,6 +64,7 @@ type Fact struct {
 
 	symptom *symptom // of the problem that it shows; nil: it shows none
 	change  *row     // the change that it shows; nil: it shows none
+	names   []name   // what it names, if a tool that deploys has written it
 }
 
 // Moment is a time at which an Event occurred, so many times since the moment before.
@@ -83,6 +84,9 @@ func factOf(r *record.Record, now time.Time) *Fact {
 		f.Moments[0].record = f.ID
 	}
 	f.symptom, f.change = symptomOf(f), rowOf(f)
+	if f.change != nil && f.change.shows == deployed {
+		f.names = namesIn(f)
+	}
 	return f
 }
 
@@ -142,7 +146,7 @@ func (f *Fact) rolloutObject() (part Object) {
 
 // size is about how many bytes the fact takes in memory. Facts of one record share its subject.
 func (f *Fact) size() int {
-	size := 800 + 48*len(f.Moments)
+	size := 800 + 48*len(f.Moments) + 64*len(f.names)
 	for _, text := range []string{
 		f.Message, f.Event, f.ID, f.Workload.UID, f.Revision, f.Controller, f.Type, f.Reason, f.Kind, f.Reporter, f.Related, f.Container, f.Node,
 		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest,
