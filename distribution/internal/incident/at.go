@@ -53,10 +53,8 @@ type workloadAt struct {
 	pods     map[string]*rollout.PodState
 	rolled   []rollout.Rollout
 	replicas map[string]int
-	signs    map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
-	starts   timesOfFacts       // of containers
-	kills    timesOfFacts       // of containers, or of whole pods
-	ends     map[endsOf][]time.Time
+	signs    map[string][]*Fact   // what shows that a pod, or an owner, goes on; by pod or object
+	times    map[sign][]time.Time // in order
 	scaled   []scaled             // the oldest first
 	deleted  map[string]bool      // the names of pods that their controller deleted
 	events   map[string][]*Fact   // about a pod
@@ -70,35 +68,43 @@ type workloadAt struct {
 // maxScalings bounds the scalings of a workload, the newest ones.
 const maxScalings = 500
 
-// containerOf is a container of a pod, or the whole pod.
-type containerOf struct{ pod, container string }
+// sign is something that shows that a problem is over, or why a container ended: the reason of an
+// Event that is no warning, or one of those below.
+type sign struct{ subject, container, reason string }
 
-// timesOfFacts has facts by container, and their times if somebody has asked for them.
-type timesOfFacts struct {
-	facts  map[containerOf][]*Fact
-	sorted map[containerOf][]time.Time
-}
+const (
+	anyContainer = "*"
+	// What several Events show.
+	signAvailable = "(available)" // of a revision
+	signEvicted   = "(evicted)"
+	signSuccess   = "(success)"
+)
 
-func (t *timesOfFacts) add(c containerOf, f *Fact) {
-	if t.facts == nil {
-		t.facts, t.sorted = map[containerOf][]*Fact{}, map[containerOf][]time.Time{}
-	}
-	t.facts[c] = append(t.facts[c], f)
-}
-
-// times returns when the facts of a container occurred, in the order of time.
-func (t *timesOfFacts) times(c containerOf) []time.Time {
-	times, ok := t.sorted[c]
-	if !ok && len(t.facts[c]) > 0 {
-		for _, f := range t.facts[c] {
-			for _, m := range f.Moments {
-				times = append(times, m.At)
-			}
+// addSigns notes when a fact occurred, by what it shows. The subject of what another object of the
+// workload shows is empty, if it has happened for the first time.
+func (w *workloadAt) addSigns(f *Fact) {
+	add := func(subject, container, reason string) {
+		s := sign{subject, container, reason}
+		times := w.times[s]
+		for _, m := range f.Moments {
+			times = append(times, m.At)
 		}
-		slices.SortFunc(times, time.Time.Compare)
-		t.sorted[c] = times
+		w.times[s] = times
 	}
-	return times
+	subject := f.subject()
+	if !f.IsWarning() {
+		add(subject, f.Container, f.Reason)
+		add(subject, anyContainer, f.Reason)
+		if f.Count == 1 && slices.Contains(workloadSigns, f.Reason) {
+			add("", anyContainer, f.Reason)
+		}
+		if f.Pod == "" && f.isSuccess() {
+			add(subject, anyContainer, signSuccess)
+		}
+	}
+	if f.change != nil && f.change.shows == podEvicted {
+		add(subject, anyContainer, signEvicted)
+	}
 }
 
 func (m *Model) cutAt(now time.Time) *cut {
@@ -149,7 +155,7 @@ func (v *cut) addChanges(w *workloadAt) {
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	k := &workloadAt{
 		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
-		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
+		times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
 		if f = f.until(v.now); f != nil {
@@ -161,6 +167,14 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	k.addRollouts(w)
 	for _, f := range k.facts {
 		k.index(f)
+	}
+	for _, r := range k.rolled {
+		if available := (sign{r.Revision, anyContainer, signAvailable}); r.Available != 0 {
+			k.times[available] = append(k.times[available], timeAt(r.Available))
+		}
+	}
+	for _, times := range k.times {
+		slices.SortFunc(times, time.Time.Compare)
 	}
 	slices.SortFunc(k.scaled, func(a, b scaled) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
@@ -249,8 +263,10 @@ func (w *workloadAt) index(f *Fact) {
 	if !f.IsWarning() || f.change != nil {
 		w.signs[f.subject()] = append(w.signs[f.subject()], f)
 	}
+	w.addSigns(f)
 	if f.Pod != "" {
-		w.indexPod(f)
+		w.events[f.Pod] = append(w.events[f.Pod], f)
+		w.cut.podNamed[f.Pod] = f
 		return
 	}
 	switch f.Reason {
@@ -267,18 +283,5 @@ func (w *workloadAt) index(f *Fact) {
 		if _, name := record.NamedIn(f.Message); name != "" {
 			w.deleted[name] = true
 		}
-	}
-}
-
-func (w *workloadAt) indexPod(f *Fact) {
-	w.events[f.Pod] = append(w.events[f.Pod], f)
-	w.cut.podNamed[f.Pod] = f
-	switch f.Reason {
-	case reasonStarted:
-		w.starts.add(containerOf{f.Pod, f.Container}, f)
-	case "Killing":
-		w.kills.add(containerOf{f.Pod, f.Container}, f)
-	case "SandboxChanged":
-		w.kills.add(containerOf{pod: f.Pod}, f)
 	}
 }

@@ -94,7 +94,7 @@ func (v *cut) withPreemptor(f *Fact) *Fact {
 // stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no
 // state is one.
 func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
-	r, ends := f.change, w.endsOfState(f)
+	r, ends := f.change, w.times[sign{f.subject(), anyContainer, f.change.end}]
 	for _, m := range f.Moments {
 		if len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
 			continue
@@ -125,22 +125,6 @@ func namesIn(f *Fact) []name {
 		all = append(all, name{f.Cluster, strings.ToLower(match[1]), match[2], match[3]})
 	}
 	return all
-}
-
-// endsOfState returns when the state that an Event shows ended, in the order of time.
-func (w *workloadAt) endsOfState(f *Fact) (times []time.Time) {
-	if f.change.end == "" {
-		return nil
-	}
-	for _, end := range w.signs[f.subject()] {
-		if end.Reason == f.change.end {
-			for _, m := range end.Moments {
-				times = append(times, m.At)
-			}
-		}
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	return times
 }
 
 // deletions returns the pods that somebody ended, such as a drain: neither does their controller

@@ -150,7 +150,7 @@ func graceText(s *symptom) (text string) {
 
 func endText(e end) string {
 	text := e.text
-	if len(e.reasons) > 0 {
+	if len(e.reasons) > 0 && !strings.HasPrefix(e.reasons[0], "(") {
 		text += " (" + codes(e.reasons) + " of " + string(e.on) + ")"
 	}
 	if e.holds > 0 {

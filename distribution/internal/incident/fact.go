@@ -125,6 +125,14 @@ func withoutNearest(moments []Moment) []Moment {
 	return slices.Delete(moments, nearest, nearest+1)
 }
 
+// success matches what controllers write when they have done their work, and failure what is none.
+var success, failure = says(`\bsucce|Succe`), says(`(?i)\b(?:not|never|no )|n't\b`)
+
+func (f *Fact) isSuccess() bool {
+	text := f.Reason + " " + f.Message
+	return success.MatchString(text) && !failure.MatchString(text)
+}
+
 // shows reports whether the Event shows a problem of a class.
 func (f *Fact) shows(class string) bool { return f.symptom != nil && f.symptom.class == class }
 

@@ -195,7 +195,7 @@ func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []o
 // startedBefore returns when the container of a probe started last, or when its pod began; zero:
 // not known.
 func (w *workloadAt) startedBefore(o occurrence) time.Time {
-	starts := w.starts.times(containerOf{o.Pod, o.Container})
+	starts := w.times[sign{o.subject(), o.Container, reasonStarted}]
 	if i, _ := slices.BinarySearchFunc(starts, o.at.Add(1), time.Time.Compare); i > 0 {
 		return starts[i-1]
 	}
@@ -208,12 +208,16 @@ func (w *workloadAt) startedBefore(o occurrence) time.Time {
 // restarts returns the restarts of containers that nobody had killed: they crashed, ran out of
 // memory or ended.
 func (w *workloadAt) restarts() (all []occurrence) {
-	for _, facts := range w.starts.facts {
-		facts = slices.DeleteFunc(slices.Clone(facts), func(f *Fact) bool { return f.IsInit })
-		slices.SortFunc(facts, func(a, b *Fact) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Event, b.Event)) })
-		if len(facts) > 0 {
-			all = append(all, w.restartsOf(facts)...)
+	starts := map[[2]string][]*Fact{} // by pod and container
+	for _, f := range w.facts {
+		if f.Reason == reasonStarted && f.Pod != "" && !f.IsInit {
+			id := [2]string{f.Pod, f.Container}
+			starts[id] = append(starts[id], f)
 		}
+	}
+	for _, facts := range starts {
+		slices.SortFunc(facts, func(a, b *Fact) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Event, b.Event)) })
+		all = append(all, w.restartsOf(facts)...)
 	}
 	return all
 }
@@ -247,8 +251,8 @@ func (f *Fact) total() (n int64) {
 // wasKilled reports whether a kubelet ended the container, or the whole pod, between two of its
 // starts.
 func (w *workloadAt) wasKilled(f *Fact, from, until time.Time) bool {
-	for _, c := range []containerOf{{f.Pod, f.Container}, {f.Pod, ""}} {
-		if at := firstFrom(w.kills.times(c), from); !at.IsZero() && !at.After(until) {
+	for _, s := range []sign{{f.Pod, f.Container, "Killing"}, {f.Pod, "", "Killing"}, {f.Pod, anyContainer, "SandboxChanged"}} {
+		if at := firstFrom(w.times[s], from); !at.IsZero() && !at.After(until) {
 			return true
 		}
 	}
@@ -265,7 +269,7 @@ func (w *workloadAt) overAt(s *interval, now time.Time) (over time.Time, because
 	}
 	for i := range s.ends {
 		e := &s.ends[i]
-		at := firstFrom(w.timesOf(e, s), s.last().Add(e.after))
+		at := w.endAfter(e, s, s.last().Add(e.after))
 		if !at.IsZero() && !at.After(now) && now.Sub(s.last()) > e.holds {
 			return at, e.text
 		}
@@ -327,78 +331,31 @@ func (w *workloadAt) recreated(uid string) (at time.Time) {
 	return at
 }
 
-// endsOf is what can end a problem of a container, an object or a workload.
-type endsOf struct {
-	*end
-	subject, container string
-}
-
-// timesOf returns when something could end a problem, in the order of time.
-func (w *workloadAt) timesOf(e *end, s *interval) []time.Time {
-	of := endsOf{end: e}
+// endAfter returns when something first ended a problem, from a time on; zero: nothing did.
+func (w *workloadAt) endAfter(e *end, s *interval, from time.Time) (first time.Time) {
+	look := func(in *workloadAt, subject, container string, reasons ...string) {
+		for _, reason := range reasons {
+			if at := firstFrom(in.times[sign{subject, container, reason}], from); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
 	switch e.on {
 	case placeContainer:
-		of.subject, of.container = s.subject, s.container
-	case placeObject, placeNotPod:
-		of.subject = s.subject
-	case placeRevision, placeJob: // A Job has the name of its revision.
-		of.subject = s.fact.Revision
-	case placeNode:
-		of.subject, of.container = s.subject, s.reason
-	}
-	times, ok := w.ends[of]
-	if !ok {
-		times = w.findEnds(of, s)
-		slices.SortFunc(times, time.Time.Compare)
-		w.ends[of] = times
-	}
-	return times
-}
-
-func (w *workloadAt) findEnds(of endsOf, s *interval) (times []time.Time) {
-	add := func(facts []*Fact, isEnd func(*Fact) bool) {
-		for _, f := range facts {
-			if isEnd(f) {
-				for _, m := range f.Moments {
-					times = append(times, m.At)
-				}
-			}
-		}
-	}
-	switch of.on {
-	case placeRevision:
-		for _, r := range w.rolled {
-			if r.Revision == of.subject && r.Available != 0 {
-				times = append(times, timeAt(r.Available))
-			}
-		}
-	case placeNode:
-		add(w.signs[s.fact.Pod], func(f *Fact) bool { return f.change != nil && f.change.shows == podEvicted })
-		if node := w.cut.node(w.key.Cluster, w.nodeOf(s)); node != nil {
-			isEnd := func(f *Fact) bool { return f.Reason == endOfState(s.reason) || slices.Contains(removals, f.Reason) }
-			add(node.signs[node.key.Top.String()], isEnd)
-		}
+		look(w, s.subject, cmp.Or(s.container, anyContainer), e.reasons...)
 	case placeWorkload:
-		for _, facts := range w.signs {
-			add(facts, of.match)
+		look(w, "", anyContainer, e.reasons...)
+	case placeRevision, placeJob: // A Job has the name of its revision.
+		look(w, s.fact.Revision, anyContainer, e.reasons...)
+	case placeNode:
+		look(w, s.subject, anyContainer, signEvicted)
+		if node := w.cut.node(w.key.Cluster, w.nodeOf(s)); node != nil {
+			look(node, node.key.Top.String(), anyContainer, append(removals, endOfState(s.reason))...)
 		}
 	default:
-		add(w.signs[of.subject], func(f *Fact) bool { return of.match(f) && (of.container == "" || of.container == f.Container) })
+		look(w, s.subject, anyContainer, e.reasons...)
 	}
-	return times
-}
-
-func (e *end) match(f *Fact) bool {
-	switch {
-	case f.IsWarning(), e.on == placeNotPod && f.Pod != "":
-		return false
-	case e.on == placeWorkload && f.Count > 1: // It is about something that has happened before.
-		return false
-	case e.says != nil:
-		text := f.Reason + " " + f.Message
-		return e.says.MatchString(text) && !e.unless.MatchString(text)
-	}
-	return slices.Contains(e.reasons, f.Reason)
+	return first
 }
 
 // nodeOf returns the node that has the problem, or whose pod has it.
@@ -415,10 +372,10 @@ func (w *workloadAt) nodeOf(s *interval) string {
 // effects notes which problems another one of the same container shows as well: a container that
 // ends fails its probes, and one that cannot be created is also started again and again.
 func effects(all []*interval) {
-	groups := map[containerOf][]*interval{}
+	groups := map[[2]string][]*interval{} // by pod and container
 	for _, s := range all {
 		if s.fact.Pod != "" {
-			c := containerOf{s.fact.Pod, s.container}
+			c := [2]string{s.fact.Pod, s.container}
 			groups[c] = append(groups[c], s)
 		}
 	}

@@ -58,12 +58,10 @@ type events struct {
 
 // end is what ends a problem.
 type end struct {
-	reasons []string // of Events that are no warnings
+	reasons []string // of Events that are no warnings, or a sign
 	on      place
-	says    *regexp.Regexp // matches the reason and the message; nil: any
-	unless  *regexp.Regexp // does not match them
-	after   time.Duration  // at least this long after the last failure
-	holds   time.Duration  // only if the problem has not come back for this long
+	after   time.Duration // at least this long after the last failure
+	holds   time.Duration // only if the problem has not come back for this long
 	text    string
 }
 
@@ -76,7 +74,6 @@ const (
 	placeNodes     place = "nodes"
 	placeContainer place = "the container"
 	placeObject    place = "the object"
-	placeNotPod    place = "the object, if it is no pod"
 	placeWorkload  place = "the workload"
 	placeNode      place = "the node"
 	placeRevision  place = "the revision"
@@ -168,7 +165,7 @@ var symptoms = []symptom{
 			{of: placeAnything, kinds: []string{record.KindRestarted}, says: says("probe"), isNormal: true},
 		},
 		by: attributeContainer, quiet: usualQuiet, grace: startTime, least: usualFailures,
-		ends: []end{{on: placeRevision, text: "its pods became available"}, jobDone},
+		ends: []end{{on: placeRevision, reasons: []string{signAvailable}, text: "its pods became available"}, jobDone},
 	},
 	{
 		class: classSchedule, text: "No node has room for a pod.",
@@ -208,7 +205,7 @@ var symptoms = []symptom{
 		class: classOther, text: "Any other warning.",
 		shows: []events{{of: placeAnything}},
 		by:    attributeReason, quiet: controllerQuiet,
-		ends: []end{{on: placeNotPod, says: says(`\bsucce|Succe`), unless: says(`(?i)\b(?:not|never|no )|n't\b`), after: time.Second, text: "it succeeded"}},
+		ends: []end{{on: placeObject, reasons: []string{signSuccess}, after: time.Second, text: "it succeeded"}},
 	},
 }
 
@@ -218,6 +215,20 @@ const reasonStarted = "Started"
 
 // restarted is the class of a container that starts again without having been killed.
 var restarted = &symptoms[slices.IndexFunc(symptoms, func(s symptom) bool { return s.restarts })]
+
+// workloadSigns are the reasons that end a problem if another object of the workload shows them.
+var workloadSigns = signsOf(placeWorkload)
+
+func signsOf(on place) (reasons []string) {
+	for _, s := range symptoms {
+		for _, e := range s.ends {
+			if e.on == on {
+				reasons = append(reasons, e.reasons...)
+			}
+		}
+	}
+	return reasons
+}
 
 // symptomOf returns the class of the problem that an Event shows; nil: it shows none.
 func symptomOf(f *Fact) *symptom {
