@@ -22,6 +22,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kind"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/loop"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
@@ -468,7 +469,7 @@ func problemOfGlob(pattern string) string {
 }
 
 func (c *Config) extractor() (*extract.Extractor, error) {
-	e, err := extract.New(extract.Config{
+	e, err := extract.New(extract.Settings{
 		Labels:      c.Extract.Labels,
 		Annotations: c.Extract.Annotations,
 		Service:     extract.Service{Metadata: c.Extract.Metadata, OTelAnnotations: c.Extract.OTelAnnotations},
@@ -505,17 +506,19 @@ func (c *Config) streams() []string {
 	return c.Namespaces
 }
 
-// loop returns what the loop uses of the configuration.
-func (c *Config) loop() loop.Config {
-	return loop.Config{
+// loop returns the settings of the loop that follow from the configuration.
+func (c *Config) loop() loop.Settings {
+	return loop.Settings{
 		ClusterName:        c.ClusterName,
 		Streams:            c.streams(),
 		FromBeginning:      c.StartAt == StartAtBeginning,
 		DedupInterval:      c.DedupInterval,
 		CollectionInterval: c.CollectionInterval,
-		Series: series.Config{
+		Series: series.Settings{
 			Max: c.Series.Max, TTL: c.Series.TTL, InitialZero: c.Series.InitialZero, Disabled: c.disabledOfPoints(),
 		},
-		Retry: c.RetryOnFailure,
+		Retry:     c.RetryOnFailure,
+		Filter:    c.filter(),
+		Converter: logrecord.Converter{ScopeName: metadata.ScopeName, Disabled: c.disabled()},
 	}
 }

@@ -18,9 +18,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
-	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/loop"
-	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -160,27 +158,15 @@ func (r *eventsReceiver) launch() {
 }
 
 func (r *eventsReceiver) loop() loop.Settings {
-	version := r.settings.BuildInfo.Version
-	return loop.Settings{
-		Config:  r.config.loop(),
-		Logger:  r.settings.Logger,
-		Version: version,
-		Logs:    r.logs,
-		Metrics: r.metrics,
-		Health:  r.health,
-		Filter:  r.config.filter(),
-		Owners:  owners.New(r.resolver, r.extractor),
-		Converter: logrecord.Converter{
-			ScopeName:    metadata.ScopeName,
-			ScopeVersion: version,
-			Disabled:     r.config.disabled(),
-			TagsLeftOut:  r.health.TagsLeftOut,
-		},
-		Client:     r.client,
-		Watches:    r.watches,
-		Leadership: r.elector.leadership,
-		Progress:   func() progress.Progress { return r.progress() },
-	}
+	settings := r.config.loop()
+	settings.Logger, settings.Version = r.settings.Logger, r.settings.BuildInfo.Version
+	settings.Logs, settings.Metrics = r.logs, r.metrics
+	settings.Health, settings.Leadership = r.health, r.elector.leadership
+	settings.Owners = owners.New(r.resolver, r.extractor)
+	settings.Converter.ScopeVersion, settings.Converter.TagsLeftOut = settings.Version, r.health.TagsLeftOut
+	settings.Client, settings.Watches = r.client, r.watches
+	settings.Progress = func() progress.Progress { return r.progress() }
+	return settings
 }
 
 // progress returns where a session notes what it has delivered.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,15 +73,10 @@ func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 // first page of the largest objects, with 256 KiB of annotations each, has less.
 const maxAnswer = 32 << 20
 
-// transport asks API servers to leave managedFields out of metadata, where they are most of it
-// (KEP-5958, from Kubernetes 1.38). Older servers ignore this.
+// transport bounds answers.
 type transport struct{ next http.RoundTripper }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if accept := request.Header.Get("Accept"); strings.Contains(accept, ofMetadata) {
-		request = request.Clone(request.Context())
-		request.Header.Set("Accept", withoutManagedFields(accept))
-	}
 	response, err := t.next.RoundTrip(request)
 	if err == nil {
 		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
@@ -92,22 +86,6 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper lets idle connections be closed.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
-
-// ofMetadata is in the media types of metadata, of one object and of lists.
-const ofMetadata = ";as=PartialObjectMetadata"
-
-// withoutManagedFields prefers media types without managedFields. A server that refuses the
-// parameter uses the others.
-func withoutManagedFields(accept string) string {
-	types := strings.Split(accept, ",")
-	var preferred []string
-	for _, t := range types {
-		if strings.Contains(t, ofMetadata) {
-			preferred = append(preferred, t+";drop=metadata.managedFields")
-		}
-	}
-	return strings.Join(append(preferred, types...), ",")
-}
 
 // failureOf returns what a request's error means for the requested object; empty for no error.
 func failureOf(err error) Resolution {

@@ -102,37 +102,6 @@ func TestTheScopeOfAListIsChosenByItsCost(t *testing.T) {
 	}
 }
 
-func TestMetadataIsRequestedWithoutManagedFields(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "ns", 30)
-	config := api.RESTConfig()
-	var mu sync.Mutex
-	accepted := map[string]bool{} // media types of requests for objects, in their order
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			accepted[r.Header.Get("Accept")] = true
-			return next.RoundTrip(r)
-		})
-	})
-	r, err := resolver.New(config, resolver.Settings{LookupTimeout: time.Minute})
-	require.NoError(t, err)
-	defer r.Close()
-	requireComplete(t, r.Resolve(t.Context(), pods[:1])) // one by one
-	requireComplete(t, r.Resolve(t.Context(), pods))     // in a list
-
-	const protobuf, json, drop = "application/vnd.kubernetes.protobuf", "application/json", ";drop=metadata.managedFields"
-	for _, as := range []string{";as=PartialObjectMetadata;g=meta.k8s.io;v=v1", ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"} {
-		types := strings.Join([]string{protobuf + as + drop, json + as + drop, protobuf + as, json + as, json}, ",")
-		require.True(t, accepted[types], "%s is not in %v", types, accepted)
-		delete(accepted, types)
-	}
-	for types := range accepted { // of discovery
-		require.NotContains(t, types, "managedFields")
-	}
-}
-
 func TestObjectsAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 1)

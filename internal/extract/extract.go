@@ -56,8 +56,8 @@ func originOf(from string) string {
 	return ""
 }
 
-// Config has the rules of the user.
-type Config struct {
+// Settings has the rules of the user.
+type Settings struct {
 	Labels, Annotations []Rule
 	Service             Service
 }
@@ -99,10 +99,10 @@ func (p part) entries(o *resolver.Object) map[string]string {
 }
 
 // New compiles rules. The error names each invalid one, such as labels[0].key_regex.
-func New(config Config) (*Extractor, error) {
-	labels, errLabels := compile("labels", label, config.Labels)
-	annotations, errAnnotations := compile("annotations", annotation, config.Annotations)
-	service, errService := config.Service.compile()
+func New(settings Settings) (*Extractor, error) {
+	labels, errLabels := compile("labels", label, settings.Labels)
+	annotations, errAnnotations := compile("annotations", annotation, settings.Annotations)
+	service, errService := settings.Service.compile()
 	e := &Extractor{rules: slices.Concat(labels, annotations), service: service}
 	for _, r := range e.rules {
 		e.uses.Namespace = e.uses.Namespace || r.origin == Namespace

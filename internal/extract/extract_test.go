@@ -61,7 +61,7 @@ func TestTags(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(Config{Labels: tt.labels, Annotations: tt.annotations})
+			e, err := New(Settings{Labels: tt.labels, Annotations: tt.annotations})
 			require.NoError(t, err)
 			got := e.Tags(Sources{Chain: chain})
 			assert.Equal(t, Tags{Resource: tt.want, Metric: byName(tt.want)}, normalized(got))
@@ -150,7 +150,7 @@ func TestTagsFromOutsideTheChain(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(Config{Labels: tt.labels, Annotations: tt.annotations})
+			e, err := New(Settings{Labels: tt.labels, Annotations: tt.annotations})
 			require.NoError(t, err)
 			tt.want.Metric = byName(tt.want.Metric)
 			assert.Equal(t, tt.want, normalized(e.Tags(shop)))
@@ -170,7 +170,7 @@ func TestWhatRulesUse(t *testing.T) {
 		"annotations":               {annotations: []Rule{{Key: "a", From: "Node"}, {Key: "a", From: "event"}}, want: Uses{Node: true, Event: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(Config{Labels: tt.labels, Annotations: tt.annotations})
+			e, err := New(Settings{Labels: tt.labels, Annotations: tt.annotations})
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, e.Uses())
 		})
@@ -187,7 +187,7 @@ func TestTagsWithOtherNamesOrValuesAreNotTheSame(t *testing.T) {
 }
 
 func TestKeepsOnlyWhatARuleWants(t *testing.T) {
-	e, err := New(Config{
+	e, err := New(Settings{
 		Labels:      []Rule{{Key: "app"}, {KeyRegex: "x-.*"}, {Key: "event's", From: "event"}, {Key: "zone", From: "node"}},
 		Annotations: []Rule{{Key: "note"}},
 	})
@@ -202,7 +202,7 @@ func TestKeepsOnlyWhatARuleWants(t *testing.T) {
 }
 
 func TestErrorsNameTheRule(t *testing.T) {
-	_, err := New(Config{
+	_, err := New(Settings{
 		Labels:      []Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}, {TagName: "k8s.owner.chain", Key: "a"}, {TagName: "k8s.event.reason", Key: "a", From: "event"}, {KeyRegex: "a)|(?:b"}},
 		Annotations: []Rule{{Key: "a", From: "not a kind"}},
 		Service:     Service{Metadata: []string{ServiceName, "k8s.pod.ip"}},
@@ -223,7 +223,7 @@ func TestANameRefersToGroupsThatThereAre(t *testing.T) {
 		"x.$1_y": "1_y", "x.$2": "2", "x.${other}": "other",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := New(Config{Labels: []Rule{{TagName: name, KeyRegex: "x-(?P<part>.*)"}}})
+			_, err := New(Settings{Labels: []Rule{{TagName: name, KeyRegex: "x-(?P<part>.*)"}}})
 			if missing == "" {
 				require.NoError(t, err)
 				return
@@ -234,7 +234,7 @@ func TestANameRefersToGroupsThatThereAre(t *testing.T) {
 }
 
 func TestAKeyThatARuleNamesHasRoomWhateverARegexMatches(t *testing.T) {
-	e, err := New(Config{Labels: []Rule{{KeyRegex: "x-.*"}, {TagName: "named", Key: "named"}}})
+	e, err := New(Settings{Labels: []Rule{{KeyRegex: "x-.*"}, {TagName: "named", Key: "named"}}})
 	require.NoError(t, err)
 	var chain []*resolver.Object
 	for i := range 5 {
@@ -267,7 +267,7 @@ func TestLabelsThatTellRevisionsApartAreNotInTheMetric(t *testing.T) {
 		"a rule that asks for it by giving it a name": {Rule{TagName: name, Key: "controller-revision-hash"}, []string{name}, []string{name}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			e, err := New(Config{Labels: []Rule{test.rule}})
+			e, err := New(Settings{Labels: []Rule{test.rule}})
 			require.NoError(t, err)
 			tags := e.Tags(Sources{Chain: []*resolver.Object{pod}, Known: true})
 			assert.Equal(t, test.resource, names(tags.Resource))
@@ -284,7 +284,7 @@ func names(tags []Tag) (names []string) {
 }
 
 func TestTagsThatARegexMatchesAreTheLastOnes(t *testing.T) {
-	e, err := New(Config{
+	e, err := New(Settings{
 		Labels:      []Rule{{KeyRegex: "a.*"}, {Key: "z"}},
 		Annotations: []Rule{{TagName: "y", Key: "y"}},
 		Service:     Service{Metadata: []string{ServiceName}},
@@ -299,7 +299,7 @@ func TestTagsThatARegexMatchesAreTheLastOnes(t *testing.T) {
 }
 
 func TestWhatARuleOrTheServiceNeedsIsKeptFirst(t *testing.T) {
-	e, err := New(Config{
+	e, err := New(Settings{
 		Labels: []Rule{{KeyRegex: ".*"}, {Key: "team"}, {Key: "run", From: Event}}, Annotations: []Rule{{KeyRegex: ".*"}, {TagName: "owner", Key: "owner"}},
 		Service: Service{Metadata: serviceAttributes, OTelAnnotations: true},
 	})
@@ -313,7 +313,7 @@ func TestWhatARuleOrTheServiceNeedsIsKeptFirst(t *testing.T) {
 }
 
 func TestTheNameOfAServiceFromAnAnnotationIsNoTagThatARegexMatches(t *testing.T) {
-	e, err := New(Config{Labels: []Rule{{KeyRegex: ".*"}}, Service: Service{Metadata: serviceAttributes, OTelAnnotations: true}})
+	e, err := New(Settings{Labels: []Rule{{KeyRegex: ".*"}}, Service: Service{Metadata: serviceAttributes, OTelAnnotations: true}})
 	require.NoError(t, err)
 	pod := &resolver.Object{
 		APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Labels: map[string]string{"a": "1"},

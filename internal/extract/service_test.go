@@ -72,7 +72,7 @@ func TestTheServiceOfAPodIsWhatK8sattributesSays(t *testing.T) {
 		"an empty label means nothing, and hides the name": {[]*resolver.Object{pod(values{"app.kubernetes.io/name": ""}, nil)}, "", values{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(Config{Service: Service{Metadata: serviceAttributes, OTelAnnotations: true}})
+			e, err := New(Settings{Service: Service{Metadata: serviceAttributes, OTelAnnotations: true}})
 			require.NoError(t, err)
 			tags := e.Tags(Sources{Chain: test.chain, Known: true, Container: test.container})
 			if test.want["service.namespace"] == "" {
@@ -110,7 +110,7 @@ func TestTheServiceOfOtherObjects(t *testing.T) {
 		"an object that is unknown": {[]*resolver.Object{{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "gone"}, deployment}, values{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(Config{Service: Service{Metadata: serviceAttributes}})
+			e, err := New(Settings{Service: Service{Metadata: serviceAttributes}})
 			require.NoError(t, err)
 			assert.Equal(t, test.want, asMap(e.Tags(Sources{Chain: test.chain, Known: name != "an object that is unknown"}).Resource))
 		})
@@ -134,7 +134,7 @@ func TestAServiceHasWhatIsChosen(t *testing.T) {
 		"a rule's own value": {Service{Metadata: []string{ServiceName}}, []Rule{{TagName: "service.name", Key: "team"}}, values{"service.name": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(Config{Labels: test.labels, Service: test.service})
+			e, err := New(Settings{Labels: test.labels, Service: test.service})
 			require.NoError(t, err)
 			assert.Equal(t, test.want, asMap(e.Tags(Sources{Chain: []*resolver.Object{pod}, Known: true}).Resource))
 			for key := range pod.Annotations {

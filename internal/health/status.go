@@ -84,8 +84,8 @@ func (s *Status) Works(part, message string) {
 	s.reportLocked()
 }
 
-// Work reports whether all parts work.
-func (s *Status) Work(parts ...string) bool {
+// AllWork reports whether all parts work.
+func (s *Status) AllWork(parts ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !slices.ContainsFunc(parts, func(part string) bool { _, failed := s.failing[part]; return failed })

@@ -34,9 +34,6 @@ const (
 const (
 	json     = "application/json"
 	protobuf = "application/vnd.kubernetes.protobuf"
-	// withoutManagedFields is a parameter of a media type. With it, an API server leaves out
-	// managedFields, which nobody reads (KEP-5958, from Kubernetes 1.38). Older servers ignore it.
-	withoutManagedFields = ";drop=metadata.managedFields"
 )
 
 // Auth has the settings of the connection to the API server.
@@ -167,8 +164,7 @@ var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second})
 func Events(config *rest.Config) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	// A server that refuses the parameter uses the next media type.
-	config.AcceptContentTypes = protobuf + withoutManagedFields + "," + protobuf + "," + json
+	config.AcceptContentTypes = protobuf + "," + json
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()

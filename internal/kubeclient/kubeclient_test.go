@@ -4,7 +4,6 @@ package kubeclient
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -80,27 +77,6 @@ func TestTheKubeconfigGoesBeforeTheEnvironment(t *testing.T) {
 func TestAKubeconfigForShells(t *testing.T) {
 	_, err := RESTConfig(Auth{Type: AuthKubeConfig, Kubeconfig: "~/.kube/config"}, "test")
 	require.ErrorContains(t, err, "~ is not expanded: write the whole path")
-}
-
-func TestEventsAreRequestedWithoutManagedFields(t *testing.T) {
-	var accept []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		accept = append(accept, r.Header.Get("Accept"))
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"kind": "EventList", "apiVersion": "v1", "items": [{"metadata": {"name": "e"}}]}`))
-	}))
-	defer server.Close()
-	client, err := Events(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{AcceptContentTypes: "application/json"}})
-	require.NoError(t, err)
-	list := &corev1.EventList{}
-	require.NoError(t, client.Get().Resource("events").Do(t.Context()).Into(list))
-	assert.Equal(t, "e", list.Items[0].Name, "in the last of the media types")
-	body, err := client.Get().Resource("events").Param("watch", "true").Stream(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, body.Close())
-
-	types := "application/vnd.kubernetes.protobuf;drop=metadata.managedFields,application/vnd.kubernetes.protobuf,application/json"
-	assert.Equal(t, []string{types, types}, accept)
 }
 
 // The proxy of the environment is the way to the backend. Go reads it once in a process, so the test

@@ -18,8 +18,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
-// Config configures a ledger.
-type Config struct {
+// Settings of a ledger.
+type Settings struct {
 	Coverage      Coverage
 	FromBeginning bool          // whether events that exist at the first start are new
 	DedupInterval time.Duration // 0: nothing is held back
@@ -29,15 +29,15 @@ type Config struct {
 // the order of the loop, with one batch undelivered at a time: Changed and Versions return what was
 // delivered because callers call them only when no batch is.
 type Ledger struct {
-	config Config
+	settings Settings
 	*counts
 	windows *windows
 	from    Versions // where an earlier leader got to, without counts; nil: nothing is known
 }
 
 // New makes a ledger that knows nothing.
-func New(config Config) *Ledger {
-	return &Ledger{config: config, counts: newCounts(newStreams(config.Coverage)), windows: newWindows(config.DedupInterval)}
+func New(settings Settings) *Ledger {
+	return &Ledger{settings: settings, counts: newCounts(newStreams(settings.Coverage)), windows: newWindows(settings.DedupInterval)}
 }
 
 // Versions are the resource versions up to which all is delivered, by stream. A stream is named after
@@ -68,7 +68,7 @@ func (l *Ledger) EndList(stream string, now time.Time) {
 	if l.isCurrent(listed) {
 		return
 	}
-	listed.Listed, listed.Selector = true, l.config.Coverage.FieldSelector
+	listed.Listed, listed.Selector = true, l.settings.Coverage.FieldSelector
 	if l.endFormer() {
 		l.EndPast(now)
 	}
@@ -127,7 +127,7 @@ func (l *Ledger) Remember(stream string, ev *corev1.Event) { l.remember(l.see(st
 // Delete notes that an event is gone. If a window keeps a state of it, it keeps the deletion, too.
 func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
 	last := l.see(stream, ev)
-	if l.config.DedupInterval == 0 || !l.windows.delete(ev, last, now) {
+	if l.settings.DedupInterval == 0 || !l.windows.delete(ev, last, now) {
 		l.remove(last, now)
 	}
 }
@@ -137,7 +137,7 @@ func (l *Ledger) isNew(ev *corev1.Event) bool {
 	if version := l.from.start(ev.Namespace); version > 0 {
 		return event.ResourceVersion(ev) > version
 	}
-	return l.config.FromBeginning && !l.watched(ev.Namespace)
+	return l.settings.FromBeginning && !l.watched(ev.Namespace)
 }
 
 // WentBack notes that the resource versions of a stream have gone back: etcd was restored from a
@@ -222,7 +222,7 @@ func (l *Ledger) NextEnd() (end time.Time, ok bool) { return l.windows.nextEnd()
 // several.
 func (l *Ledger) Versions() Versions {
 	versions, areAllListed := Versions{}, true
-	for _, stream := range l.config.Coverage.Namespaces {
+	for _, stream := range l.settings.Coverage.Namespaces {
 		reached := l.get(stream).toNote().ResourceVersion
 		version := cmp.Or(event.Version(reached), l.from.start(stream))
 		if version > 0 {

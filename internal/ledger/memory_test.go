@@ -29,7 +29,7 @@ func BenchmarkMemory(b *testing.B) {
 // BenchmarkStored reports how many bytes of the checkpoint an event takes.
 func BenchmarkStored(b *testing.B) {
 	const events = 100_000
-	l := New(Config{Coverage: Coverage{Namespaces: []string{""}}})
+	l := New(Settings{Coverage: Coverage{Namespaces: []string{""}}})
 	l.BeginList("")
 	for i := range events {
 		l.Observe(Seen{IsListed: true, Event: &corev1.Event{ObjectMeta: metav1.ObjectMeta{

@@ -28,7 +28,7 @@ func change(l *Ledger, stream string, ev *corev1.Event, now time.Time) int64 {
 
 // crashed returns the ledger of the next process after what this one has is noted.
 func crashed(t *testing.T, l *Ledger, now time.Time) *Ledger {
-	restored := New(l.config)
+	restored := New(l.settings)
 	for key, value := range l.All() {
 		require.NoError(t, restored.Restore(key, value))
 	}
@@ -37,7 +37,7 @@ func crashed(t *testing.T, l *Ledger, now time.Time) *Ledger {
 }
 
 func withWindows(namespaces ...string) *Ledger {
-	l := New(Config{Coverage: Coverage{Namespaces: namespaces}, FromBeginning: true, DedupInterval: time.Minute})
+	l := New(Settings{Coverage: Coverage{Namespaces: namespaces}, FromBeginning: true, DedupInterval: time.Minute})
 	for _, stream := range namespaces {
 		l.BeginList(stream)
 		l.EndList(stream, start)
@@ -244,7 +244,7 @@ func TestAStreamListsIfAWindowHoldsSomethingOfItsFirstList(t *testing.T) {
 
 // If etcd has compacted the last leader's progress, a new leader lists what is newer.
 func TestAWindowThatHoldsSomethingOfANewLeadersFirstListHoldsTheProgressWhereTheLastLeaderGotTo(t *testing.T) {
-	l := New(Config{Coverage: Coverage{Namespaces: []string{""}}, DedupInterval: time.Minute})
+	l := New(Settings{Coverage: Coverage{Namespaces: []string{""}}, DedupInterval: time.Minute})
 	l.StartFrom(Versions{"": 5})
 	listTwo(l)
 	require.Equal(t, Versions{"": 5}, l.Versions())

@@ -42,7 +42,7 @@ func hostile(s string, times, owners int) *observation.Observation {
 	for range owners {
 		chain.Objects = append(chain.Objects, object)
 	}
-	extractor, _ := extract.New(extract.Config{
+	extractor, _ := extract.New(extract.Settings{
 		Labels:      []extract.Rule{{KeyRegex: ".*", From: "event"}},
 		Annotations: []extract.Rule{{KeyRegex: "(.*)", TagName: "$1-$1", From: "event"}},
 	})

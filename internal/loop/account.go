@@ -73,7 +73,7 @@ func (s *session) accountForEvent(b *batch, c *watch.Change, wanted bool, now ti
 // reportWatching logs once in a session that all streams work, so that the log of a quiet cluster
 // shows that the receiver is on.
 func (s *session) reportWatching() {
-	if s.isReported || s.ledger.Listed() < len(s.Streams) || !s.Health.Work(health.Streams(s.Streams)...) {
+	if s.isReported || s.ledger.Listed() < len(s.Streams) || !s.Health.AllWork(health.Streams(s.Streams)...) {
 		return
 	}
 	s.isReported = true

@@ -28,8 +28,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 )
 
-// Config is the part of the receiver's configuration that the loop uses.
-type Config struct {
+// Settings last as long as the process. Callers must set all of them.
+type Settings struct {
 	// ClusterName is the name of the cluster for users; empty: it has none.
 	ClusterName string
 	// Streams are the namespaces that are watched; one empty name is the whole cluster.
@@ -40,13 +40,8 @@ type Config struct {
 	// reason and type. 0 turns this off.
 	DedupInterval      time.Duration
 	CollectionInterval time.Duration
-	Series             series.Config
+	Series             series.Settings
 	Retry              configretry.BackOffConfig
-}
-
-// Settings last as long as the process. Callers must set all of them.
-type Settings struct {
-	Config
 
 	Logger  *zap.Logger
 	Version string           // of the Collector

@@ -35,7 +35,7 @@ type session struct {
 	progress progress.Progress
 	intake   *intake
 	pipeline *logsPipeline
-	sums     *sums
+	emitter  *emitter
 	emission sync.WaitGroup // of the sums at intervals
 	// isUndelivered is set when a batch could not be delivered. From then on, the ledger knows more than
 	// the exporters have, and nothing may be noted any more.
@@ -84,7 +84,7 @@ func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
 
 // newLedger makes a ledger that knows nothing.
 func (l *Loop) newLedger() *ledger.Ledger {
-	return ledger.New(ledger.Config{
+	return ledger.New(ledger.Settings{
 		Coverage:      ledger.Coverage{Namespaces: l.Streams, FieldSelector: l.Filter.FieldSelector()},
 		FromBeginning: l.FromBeginning,
 		DedupInterval: l.DedupInterval,
@@ -96,7 +96,7 @@ func (l *Loop) newSession(cluster semconv.Cluster, p progress.Progress, known *l
 		Loop: l, ledger: known, progress: p,
 		intake:   &intake{queue: queue.New(batchChanges), health: l.Health},
 		pipeline: l.newPipeline(cluster),
-		sums:     l.newSums(cluster),
+		emitter:  l.newEmitter(cluster),
 	}
 }
 
@@ -104,7 +104,7 @@ func (l *Loop) newSession(cluster semconv.Cluster, p progress.Progress, known *l
 func (s *session) run(stop, drain context.Context) {
 	running, end := context.WithCancel(stop)
 	var streams sync.WaitGroup
-	s.emission.Go(func() { s.sums.run(running, drain) })
+	s.emission.Go(func() { s.emitter.run(running, drain) })
 	pages := semaphore.NewWeighted(listedPages)
 	for _, namespace := range s.Streams {
 		stream := s.newStream(namespace, pages)
@@ -156,7 +156,7 @@ func (s *session) emit(stop, drain context.Context, b *batch) bool {
 	s.resolve(drain, b)
 	requests := s.pipeline.convert(b.records)
 	delivered := s.pipeline.deliver(stop, drain, requests)
-	s.sums.count(delivered)
+	s.emitter.count(delivered)
 	if len(delivered) < len(b.records) {
 		s.isUndelivered = true
 		return false
@@ -182,7 +182,7 @@ func (s *session) end(drain context.Context) {
 	var last sync.WaitGroup
 	last.Go(func() { patiently(s.progress.End) })
 	s.emission.Wait()
-	patiently(s.sums.end)
+	patiently(s.emitter.end)
 	last.Wait()
 	s.pipeline.forget()
 }

@@ -63,17 +63,15 @@ func waitingProcess(t *testing.T, telemetry *componenttest.Telemetry) *Loop {
 	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
 	observer, err := health.New(settings)
 	require.NoError(t, err)
-	extractor, err := extract.New(extract.Config{})
+	extractor, err := extract.New(extract.Settings{})
 	require.NoError(t, err)
 	api := apitest.NewInMemory(t)
 	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
 	require.NoError(t, err)
 	return New(Settings{
-		Config: Config{
-			Streams: []string{""}, CollectionInterval: 30 * time.Second, FromBeginning: true,
-			Series: series.Config{Max: 10_000, TTL: time.Hour},
-			Retry:  configretry.BackOffConfig{Enabled: true, InitialInterval: time.Second, Multiplier: 1, MaxInterval: time.Second},
-		},
+		Streams: []string{""}, CollectionInterval: 30 * time.Second, FromBeginning: true,
+		Series: series.Settings{Max: 10_000, TTL: time.Hour},
+		Retry:  configretry.BackOffConfig{Enabled: true, InitialInterval: time.Second, Multiplier: 1, MaxInterval: time.Second},
 		Logger: settings.Logger, Logs: &consumertest.LogsSink{}, Metrics: &consumertest.MetricsSink{},
 		Health: observer, Owners: owners.New(nil, extractor), Converter: logrecord.Converter{ScopeName: metadata.ScopeName},
 		Client: client, Leadership: election.AlwaysLeads(),
@@ -92,7 +90,7 @@ func slowOwners(t *testing.T) *owners.Owners {
 		slow.Close()
 		time.Sleep(time.Hour) // The API server's answers that nobody waits for.
 	})
-	extractor, err := extract.New(extract.Config{})
+	extractor, err := extract.New(extract.Settings{})
 	require.NoError(t, err)
 	return owners.New(slow, extractor)
 }

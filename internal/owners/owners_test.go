@@ -63,7 +63,7 @@ func (f *fixture) Forbidden(verb string, resource schema.GroupResource, _ string
 
 func newFixture(t *testing.T, labels ...extract.Rule) *fixture {
 	t.Helper()
-	extractor, err := extract.New(extract.Config{Labels: labels})
+	extractor, err := extract.New(extract.Settings{Labels: labels})
 	require.NoError(t, err)
 	f := &fixture{api: apitest.NewObjects(t)}
 	f.api.Put(shop, otherSpace, node1, deployment, pod)
@@ -282,7 +282,7 @@ func TestTagsOfTheEventAreItsOwn(t *testing.T) {
 func TestEventsAboutTwoContainersOfAPodShareNoTags(t *testing.T) {
 	f := newFixture(t)
 	var err error
-	f.extractor, err = extract.New(extract.Config{Service: extract.Service{Metadata: []string{extract.InstanceID}}})
+	f.extractor, err = extract.New(extract.Settings{Service: extract.Service{Metadata: []string{extract.InstanceID}}})
 	require.NoError(t, err)
 	batch := []observation.Observation{about(pod, ""), about(pod, ""), about(pod, "")}
 	batch[0].Event.InvolvedObject.FieldPath = "spec.containers{app}"
@@ -295,7 +295,7 @@ func TestEventsAboutTwoContainersOfAPodShareNoTags(t *testing.T) {
 }
 
 func TestWithoutLookupsOnlyTheEventGivesTags(t *testing.T) {
-	extractor, err := extract.New(extract.Config{Labels: []extract.Rule{fromEvent, fromNamespace, fromNode, {TagName: "app", Key: "app"}}})
+	extractor, err := extract.New(extract.Settings{Labels: []extract.Rule{fromEvent, fromNamespace, fromNode, {TagName: "app", Key: "app"}}})
 	require.NoError(t, err)
 	batch := []observation.Observation{about(pod, "node-1"), about(shop, "")}
 	New(nil, extractor).Resolve(t.Context(), batch)

@@ -52,7 +52,7 @@ func load(t *testing.T, client storage.Client) (*progress.Checkpoint, *ledger.Le
 func loadObserved(t *testing.T, client storage.Client, observer progress.Observer) (*progress.Checkpoint, *ledger.Ledger) {
 	c := progress.NewCheckpoint(client, observer, zap.NewNop())
 	return c, c.Load(t.Context(), "cluster", func() *ledger.Ledger {
-		return ledger.New(ledger.Config{Coverage: ledger.Coverage{Namespaces: []string{""}}})
+		return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
 	}, func() {})
 }
 

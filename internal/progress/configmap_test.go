@@ -56,7 +56,7 @@ func (r *reports) error() error {
 }
 
 func fresh() *ledger.Ledger {
-	return ledger.New(ledger.Config{Coverage: ledger.Coverage{Namespaces: []string{""}}})
+	return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
 }
 
 // leading is a term that has loaded the progress.

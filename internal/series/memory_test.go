@@ -24,7 +24,7 @@ func BenchmarkMemory(b *testing.B) {
 	for _, series := range []int{3_000, 30_000, 150_000} {
 		b.Run(fmt.Sprint(series), func(b *testing.B) {
 			memorytest.Report(b, "B/series", series, func() any {
-				t := New(Config{Max: series, TTL: time.Hour, InitialZero: true}, start)
+				t := New(Settings{Max: series, TTL: time.Hour, InitialZero: true}, start)
 				for i := range series / seriesOfAWorkload {
 					fill(t, strconv.Itoa(i))
 				}

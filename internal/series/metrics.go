@@ -62,10 +62,10 @@ func (s *Series) request(scope Scope, cluster semconv.Cluster, sums []sum) (pmet
 
 // shown returns what points name of a cluster.
 func (s *Series) shown(cluster semconv.Cluster) semconv.Cluster {
-	if s.config.Disabled[clusterUID] {
+	if s.settings.Disabled[clusterUID] {
 		cluster.UID = ""
 	}
-	if s.config.Disabled[clusterName] {
+	if s.settings.Disabled[clusterName] {
 		cluster.Name = ""
 	}
 	return cluster

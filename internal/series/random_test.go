@@ -27,12 +27,12 @@ type lastPoint struct {
 func TestPointsAreInOrderWhateverHappens(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		config := Config{Max: 1 + r.IntN(4), TTL: 20 * time.Second, InitialZero: r.IntN(4) > 0}
+		settings := Settings{Max: 1 + r.IntN(4), TTL: 20 * time.Second, InitialZero: r.IntN(4) > 0}
 		if r.IntN(2) == 0 {
-			config.Disabled = semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true}
+			settings.Disabled = semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true}
 		}
 		now, last := start, map[string]lastPoint{}
-		s, newest := New(config, now), now
+		s, newest := New(settings, now), now
 		for range 60 {
 			now = now.Add(time.Duration(r.IntN(4000)) * time.Millisecond)
 			if r.IntN(20) == 0 { // The clock is set.
@@ -55,7 +55,7 @@ func TestPointsAreInOrderWhateverHappens(t *testing.T) {
 				s.End()
 				requireInOrder(t, seed, last, s, now)
 				newest = later(newest, s.LastPoint())
-				s = New(config, later(now, newest.Add(time.Millisecond)))
+				s = New(settings, later(now, newest.Add(time.Millisecond)))
 			}
 		}
 	}

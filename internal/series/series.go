@@ -16,7 +16,7 @@ import (
 )
 
 // Config bounds the series.
-type Config struct {
+type Settings struct {
 	// Max bounds them. Events of one namespace make at most half of them, and the last tenth is for
 	// namespaces with less than a thousandth: who may write Events in many namespaces takes none from
 	// others. What goes beyond is summed in one overflow series, which does not count as one of these.
@@ -32,7 +32,7 @@ type Config struct {
 
 // Series holds the cumulative sums. Its methods may be called concurrently.
 type Series struct {
-	config   Config
+	settings Settings
 	disabled [len(names)]bool // by names
 
 	// mu guards everything below: the loop adds while the metrics are read on a timer.
@@ -95,13 +95,13 @@ type series struct {
 }
 
 // New makes series whose sums start at 0 now.
-func New(config Config, now time.Time) *Series {
+func New(settings Settings, now time.Time) *Series {
 	s := &Series{
-		config: config, byKey: map[key]*series{}, byOrigin: map[string]int{}, ended: map[key]time.Time{},
+		settings: settings, byKey: map[key]*series{}, byOrigin: map[string]int{}, ended: map[key]time.Time{},
 		workloadNames: workloadNames{}, begin: now.Round(0), emitted: now.Round(0),
 	}
 	for i, name := range names {
-		s.disabled[i] = config.Disabled[name]
+		s.disabled[i] = settings.Disabled[name]
 	}
 	return s
 }
@@ -166,7 +166,7 @@ func (s *Series) seriesLocked(o *observation.Observation, now time.Time) *series
 		start := s.startLocked(k, o.SeenAt)
 		one = &series{
 			key: k, origin: origin, workload: w, identity: id,
-			start: start, last: start, needsZero: s.config.InitialZero, // The value comes later.
+			start: start, last: start, needsZero: s.settings.InitialZero, // The value comes later.
 		}
 		s.byKey[k] = one
 		s.byOrigin[one.origin]++
@@ -177,7 +177,7 @@ func (s *Series) seriesLocked(o *observation.Observation, now time.Time) *series
 
 // isFullLocked reports whether an Event of a namespace makes no more series.
 func (s *Series) isFullLocked(origin string) bool {
-	all, own, limit := s.countLocked(), s.byOrigin[origin], s.config.Max
+	all, own, limit := s.countLocked(), s.byOrigin[origin], s.settings.Max
 	return all >= limit || own >= max(1, limit/2) || all >= limit-limit/10 && own >= max(1, limit/1000)
 }
 
@@ -243,7 +243,7 @@ func (s *Series) hashLocked(text string) {
 func (s *Series) Expire(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	oldest := now.Add(-s.config.TTL)
+	oldest := now.Add(-s.settings.TTL)
 	for k, last := range s.ended {
 		if last.Before(oldest) {
 			s.begin = later(s.begin, last.Add(time.Millisecond))

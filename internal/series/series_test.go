@@ -84,7 +84,7 @@ func attribute(dp pmetric.NumberDataPoint, name string) string {
 func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 	fe := deployment("fe")
 	unowned := &resolver.Object{APIVersion: "example.com/v1", Kind: "Bakery", Namespace: "ns", Name: "b"}
-	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 100, TTL: time.Hour}, start)
 	add(counted, at(1),
 		seen("BackOff", 2, resolver.ResolutionComplete, pod("a"), fe),
 		seen("BackOff", 3, resolver.ResolutionAmbiguous, pod("b"), fe),
@@ -110,7 +110,7 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 }
 
 func TestTagsTellSeriesApart(t *testing.T) {
-	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 100, TTL: time.Hour}, start)
 	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, {{Name: "b", Value: "b"}}, nil} {
 		o := seen("R", 1, resolver.ResolutionComplete, deployment("fe"))
 		o.Tags.Metric = tags
@@ -123,7 +123,7 @@ func TestTagsTellSeriesApart(t *testing.T) {
 }
 
 func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
-	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 100, TTL: time.Hour}, start)
 	for _, value := range []string{"z1", "z2"} {
 		o := seen("R", 1, resolver.ResolutionComplete, deployment("fe"))
 		o.Tags.Resource, o.Tags.Record = []extract.Tag{{Name: "zone", Value: value}}, []extract.Tag{{Name: "run", Value: value}}
@@ -137,7 +137,7 @@ func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
 }
 
 func TestBeyondMaxOneSeriesCounts(t *testing.T) {
-	counted := New(Config{Max: 2, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 2, TTL: time.Hour}, start)
 	for i := range 5 {
 		add(counted, at(1), seen("R", int64(i+1), resolver.ResolutionComplete, deployment(fmt.Sprint("d", i))))
 	}
@@ -159,7 +159,7 @@ func TestBeyondMaxOneSeriesCounts(t *testing.T) {
 
 func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 	for _, most := range []int{1, 2, 7} {
-		counted, half := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/2)
+		counted, half := New(Settings{Max: most, TTL: time.Hour}, start), max(1, most/2)
 		write := func(namespace, reason string, now time.Time) {
 			for i := range most + 1 {
 				add(counted, now, seen(fmt.Sprint(reason, i), 1, resolver.ResolutionComplete, deployment(namespace)))
@@ -183,7 +183,7 @@ func TestOneNamespaceHasAtMostHalfOfTheSeries(t *testing.T) {
 }
 
 func TestSeriesThatEndMakeRoomForAsMany(t *testing.T) {
-	counted := New(Config{Max: 8, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 8, TTL: time.Hour}, start)
 	for i := range 4 {
 		add(counted, at(i), seen(fmt.Sprint("R", i), 1, resolver.ResolutionComplete, deployment("greedy")))
 	}
@@ -201,7 +201,7 @@ func TestSeriesThatEndMakeRoomForAsMany(t *testing.T) {
 func TestTheLastTenthIsForNamespacesWithLessThanAThousandth(t *testing.T) {
 	for _, most := range []int{200, 3000, 30_000} {
 		for _, attackers := range []int{2, 20} {
-			counted, few := New(Config{Max: most, TTL: time.Hour}, start), max(1, most/1000)
+			counted, few := New(Settings{Max: most, TTL: time.Hour}, start), max(1, most/1000)
 			write := func(namespace string, reasons int) (added, overflowed int) {
 				before := counted.TakeUsage().Series
 				for i := range reasons {
@@ -223,7 +223,7 @@ func TestTheLastTenthIsForNamespacesWithLessThanAThousandth(t *testing.T) {
 }
 
 func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
-	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 100, TTL: time.Hour}, start)
 	add(counted, at(0), seen("Old", 1, resolver.ResolutionComplete, deployment("a")))
 	add(counted, at(30), seen("Young", 1, resolver.ResolutionComplete, deployment("b")))
 	counted.Expire(at(60))
@@ -249,7 +249,7 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 }
 
 func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
-	counted := New(Config{Max: 1, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 1, TTL: time.Hour}, start)
 	add(counted, at(0), seen("R", 1, resolver.ResolutionComplete, deployment("a")), seen("R", 1, resolver.ResolutionComplete, deployment("beyond")))
 	requests := slices.Collect(counted.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "uid", Name: "east"}, at(1)))
 	require.Len(t, requests, 1)
@@ -270,7 +270,7 @@ func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
 }
 
 func TestAddingAndReadingAtOnce(t *testing.T) {
-	counted := New(Config{Max: 3, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 3, TTL: time.Hour}, start)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -312,7 +312,7 @@ func seenAt(now time.Time, n int64) observation.Observation {
 const minute = time.Minute
 
 func TestTheFirstPointOfASeriesIs0AtItsStart(t *testing.T) {
-	counted := New(Config{Max: 3, TTL: time.Hour, InitialZero: true}, start)
+	counted := New(Settings{Max: 3, TTL: time.Hour, InitialZero: true}, start)
 	add(counted, at(3), seenAt(at(2), 5))
 	assert.Equal(t, []dot{{0, 2 * minute, 2 * minute}}, dots(counted, at(4)))
 	assert.Equal(t, []dot{{5, 2 * minute, 6 * minute}}, dots(counted, at(6)), "also if the pipeline has rejected the 0")
@@ -322,7 +322,7 @@ func TestTheFirstPointOfASeriesIs0AtItsStart(t *testing.T) {
 }
 
 func TestWithoutInitialZeroTheFirstPointIsTheValue(t *testing.T) {
-	counted := New(Config{Max: 3, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 3, TTL: time.Hour}, start)
 	add(counted, at(3), seenAt(at(2), 5))
 	assert.Equal(t, []dot{{5, 2 * minute, 4 * minute}}, dots(counted, at(4)))
 }
@@ -330,24 +330,24 @@ func TestWithoutInitialZeroTheFirstPointIsTheValue(t *testing.T) {
 // The contract: the start time "is not later than the moment at which the receiver saw the first
 // occurrence". A collection may come between this moment and the one at which it counts.
 func TestASeriesStartsWhenItsFirstOccurrenceWasSeenAndInItsTerm(t *testing.T) {
-	counted := New(Config{Max: 3, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 3, TTL: time.Hour}, start)
 	dots(counted, at(10))
 	add(counted, at(11), seenAt(at(9), 5))
 	assert.Equal(t, []dot{{5, 9 * minute, 12 * minute}}, dots(counted, at(12)), "also if it was seen before the last collection")
-	counted = New(Config{Max: 10, TTL: time.Hour}, at(20))
+	counted = New(Settings{Max: 10, TTL: time.Hour}, at(20))
 	add(counted, at(21), seenAt(at(13), 5))
 	assert.Equal(t, []dot{{5, 20 * minute, 22 * minute}}, dots(counted, at(22)), "the term has begun then")
 }
 
 func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
-	counted := New(Config{Max: 3, TTL: time.Hour, InitialZero: true}, start)
+	counted := New(Settings{Max: 3, TTL: time.Hour, InitialZero: true}, start)
 	add(counted, at(1), seenAt(at(1), 5))
 	counted.End()
 	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(counted, at(1)), "at least 1 ms apart")
 }
 
 func TestPointsStayAheadUntilTheClockReachesThem(t *testing.T) {
-	counted := New(Config{Max: 3, TTL: 3 * time.Hour}, start)
+	counted := New(Settings{Max: 3, TTL: 3 * time.Hour}, start)
 	add(counted, at(0), seenAt(at(0), 5))
 	assert.Equal(t, []dot{{5, 0, 61 * minute}}, dots(counted, at(61)), "for one collection, the clock is an hour ahead")
 	add(counted, at(2), seenAt(at(2), 1))
@@ -356,13 +356,13 @@ func TestPointsStayAheadUntilTheClockReachesThem(t *testing.T) {
 	assert.Equal(t, []dot{{6, 0, 62 * minute}}, dots(counted, at(62)))
 	add(counted, at(3), seen("New", 1, resolver.ResolutionComplete, deployment("b")))
 	assert.Contains(t, dots(counted, at(4)), dot{1, 0, 4 * minute}, "a new series has the present time")
-	restarted := New(Config{Max: 3, TTL: 3 * time.Hour}, at(2))
+	restarted := New(Settings{Max: 3, TTL: 3 * time.Hour}, at(2))
 	add(restarted, at(2), seenAt(at(2), 1))
 	assert.Equal(t, []dot{{1, 2 * minute, 3 * minute}}, dots(restarted, at(3)), "another process begins with its own clock")
 }
 
 func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
-	counted := New(Config{Max: 200, TTL: time.Hour, InitialZero: true}, start)
+	counted := New(Settings{Max: 200, TTL: time.Hour, InitialZero: true}, start)
 	for i := range 100 {
 		o := seenAt(at(1), 5)
 		o.Event.Reason = fmt.Sprint(i)
@@ -375,7 +375,7 @@ func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
 }
 
 func TestDisabledAttributesDoNotDistinguishSeries(t *testing.T) {
-	counted := New(Config{
+	counted := New(Settings{
 		Max: 10, TTL: time.Hour,
 		Disabled: semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.event.reason": true, "k8s.cluster.name": true},
 	}, start)
@@ -399,7 +399,7 @@ func TestWhateverIsDisabledNoTwoPointsHaveTheSameAttributes(t *testing.T) {
 		for i, name := range all {
 			disabled[name] = subset&(1<<i) != 0
 		}
-		counted := New(Config{Max: 100, TTL: time.Hour, Disabled: disabled}, start)
+		counted := New(Settings{Max: 100, TTL: time.Hour, Disabled: disabled}, start)
 		for _, workload := range []*resolver.Object{deployment("a"), deployment("b"), pod("a"), {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "other", Name: "a", UID: "1"}} {
 			tagged := seen("R1", 1, resolver.ResolutionComplete, workload)
 			tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
@@ -421,7 +421,7 @@ func TestWhateverIsDisabledNoTwoPointsHaveTheSameAttributes(t *testing.T) {
 
 func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T) {
 	for uid, series := range map[bool]int{true: 2, false: 1} {
-		counted := New(Config{Max: 10, TTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.uid": !uid}}, start)
+		counted := New(Settings{Max: 10, TTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.uid": !uid}}, start)
 		again := deployment("a")
 		again.UID = "again"
 		add(counted, at(1), seen("R", 1, resolver.ResolutionComplete, deployment("a")), seen("R", 2, resolver.ResolutionComplete, again))
@@ -434,7 +434,7 @@ func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T
 func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
 	for name, waits := range map[string]int{"within series.ttl": 1, "later": 30} {
 		t.Run(name, func(t *testing.T) {
-			counted := New(Config{Max: 3, TTL: 2 * minute, InitialZero: true}, start)
+			counted := New(Settings{Max: 3, TTL: 2 * minute, InitialZero: true}, start)
 			add(counted, at(1), seenAt(at(1), 5))
 			dots(counted, at(2))
 			last := dots(counted, at(10))
@@ -450,7 +450,7 @@ func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
 }
 
 func TestANewSeriesIsNotDelayedByOthersThatWereDropped(t *testing.T) {
-	counted := New(Config{Max: 3, TTL: 2 * minute}, start)
+	counted := New(Settings{Max: 3, TTL: 2 * minute}, start)
 	add(counted, at(1), seenAt(at(1), 5))
 	dots(counted, at(10))
 	counted.Accepted()
@@ -470,7 +470,7 @@ func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
 		"a point that is more": {3, 2 << 20, 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			counted := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
+			counted := New(Settings{Max: 1 << 20, TTL: time.Hour}, start)
 			for i := range tt.series {
 				o := seen(fmt.Sprint(i), 1, resolver.ResolutionComplete, deployment("fe"))
 				for rest := tt.size; rest > 0; rest -= 1000 {
@@ -497,7 +497,7 @@ func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
 }
 
 func TestCallersMayStopBetweenRequests(t *testing.T) {
-	counted := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 1 << 20, TTL: time.Hour}, start)
 	for i := range 3 * requestBytes / 1000 {
 		o := seen(fmt.Sprint(i), 1, resolver.ResolutionComplete, deployment("fe"))
 		o.Tags.Metric = []extract.Tag{{Name: "tag", Value: strings.Repeat("x", 1000)}}
@@ -513,7 +513,7 @@ func TestCallersMayStopBetweenRequests(t *testing.T) {
 
 // Compression finds what neighbours have in common.
 func TestSeriesAreWrittenByWorkload(t *testing.T) {
-	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 100, TTL: time.Hour}, start)
 	var all []observation.Observation
 	for i := range 20 {
 		for _, reason := range []string{"A", "B"} {

@@ -34,7 +34,7 @@ func workloads(t *Series) map[string]int64 {
 }
 
 func TestRunsWithGeneratedNamesAreOneSeries(t *testing.T) {
-	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 100, TTL: time.Hour}, start)
 	for i := range 1000 {
 		run := of("PipelineRun", "ci", fmt.Sprint("build-shop-", i))
 		run.GenerateName = "build-shop-"
@@ -51,7 +51,7 @@ func TestRunsWithGeneratedNamesAreOneSeries(t *testing.T) {
 }
 
 func TestAForeignEventCountsWhereItIsStored(t *testing.T) {
-	counted := New(Config{Max: 100, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 100, TTL: time.Hour}, start)
 	o := seen("NodeNotReady", 1, observation.Foreign, &resolver.Object{Namespace: "tenant-b"})
 	o.Event.InvolvedObject.Kind = "Node"
 	add(counted, at(0), o)
@@ -69,7 +69,7 @@ func TestHundredNamesOfAKindInANamespaceAreKnownByReferenceOnly(t *testing.T) {
 	forbidden := func(namespace, kind, name string) observation.Observation {
 		return seen("Failed", 1, resolver.ResolutionForbidden, of(kind, namespace, name))
 	}
-	counted := New(Config{Max: 1000, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 1000, TTL: time.Hour}, start)
 	for i := range 150 {
 		add(counted, at(0), forbidden("ci", "PipelineRun", fmt.Sprint("run-", i)))
 	}
@@ -108,7 +108,7 @@ func TestRunsWithoutGeneratedNamesHaveHundredNames(t *testing.T) {
 		"Nodes: an alert on one has to name it": {"v1", "Node", 0, 150},
 	} {
 		t.Run(name, func(t *testing.T) {
-			counted := New(Config{Max: 1000, TTL: time.Hour}, start)
+			counted := New(Settings{Max: 1000, TTL: time.Hour}, start)
 			for i := range 150 {
 				run := object(test.apiVersion, test.kind, fmt.Sprint("run-", i), test.age)
 				add(counted, at(0), seen("Started", 1, resolver.ResolutionComplete, pod("p"), run), seen("Completed", 1, resolver.ResolutionComplete, run))
@@ -125,7 +125,7 @@ func TestRunsWithoutGeneratedNamesHaveHundredNames(t *testing.T) {
 
 // What a name begins with may be that of a run, too.
 func TestPrefixesOfGeneratedNamesAreBounded(t *testing.T) {
-	counted := New(Config{Max: 1000, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 1000, TTL: time.Hour}, start)
 	for i := range 150 {
 		run := of("Run", "ci", fmt.Sprint("run-", i, "-x7k2p"))
 		run.GenerateName, run.Created = fmt.Sprint("run-", i, "-"), at(0).Unix()
@@ -138,7 +138,7 @@ func TestPrefixesOfGeneratedNamesAreBounded(t *testing.T) {
 }
 
 func TestANameThatIsKnownByReferenceOnlyIsFreeWhenItsSeriesEnd(t *testing.T) {
-	counted := New(Config{Max: 1000, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 1000, TTL: time.Hour}, start)
 	for i := range maxWorkloadNames {
 		name := of("Run", "ci", fmt.Sprint("run-", i))
 		add(counted, at(0), seen("Started", 1, resolver.ResolutionForbidden, name), seen("Failed", 1, resolver.ResolutionForbidden, name))
@@ -162,7 +162,7 @@ func TestANameThatIsKnownByReferenceOnlyIsFreeWhenItsSeriesEnd(t *testing.T) {
 }
 
 func TestTheOverflowSeriesTakesNoName(t *testing.T) {
-	counted := New(Config{Max: 1, TTL: time.Hour}, start)
+	counted := New(Settings{Max: 1, TTL: time.Hour}, start)
 	add(counted, at(0), seen("Scaled", 1, resolver.ResolutionComplete, deployment("fe")))
 	for i := range 3 * maxWorkloadNames {
 		add(counted, at(0), seen("Failed", 1, resolver.ResolutionForbidden, of("Run", "ci", fmt.Sprint("run-", i))))

@@ -19,9 +19,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 )
 
-// sums emits the sums of a session to the metrics pipeline. Without one, it does nothing. count may be
+// emitter emits the sums of a session to the metrics pipeline. Without one, it does nothing. count may be
 // called while run runs.
-type sums struct {
+type emitter struct {
 	next       consumer.Metrics // nil: the receiver is in no metrics pipeline
 	series     *series.Series
 	interval   time.Duration
@@ -36,12 +36,12 @@ type sums struct {
 	lastPoint *atomic.Pointer[time.Time]
 }
 
-func (l *Loop) newSums(cluster semconv.Cluster) *sums {
+func (l *Loop) newEmitter(cluster semconv.Cluster) *emitter {
 	begin := time.Now()
 	if last := l.lastPoint.Load(); last != nil && !last.Before(begin.Round(0)) {
 		begin = last.Add(time.Millisecond)
 	}
-	return &sums{
+	return &emitter{
 		next: l.Metrics, series: series.New(l.Series, begin), interval: l.CollectionInterval, cluster: cluster,
 		scope:      series.Scope{Name: metadata.ScopeName, Version: l.Version},
 		leadership: l.Leadership, health: l.Health, logger: l.Logger, lastPoint: &l.lastPoint,
@@ -49,14 +49,14 @@ func (l *Loop) newSums(cluster semconv.Cluster) *sums {
 }
 
 // count counts the occurrences of records that were delivered.
-func (m *sums) count(records []observation.Observation) {
+func (m *emitter) count(records []observation.Observation) {
 	if m.next != nil {
 		m.series.Add(records, time.Now())
 	}
 }
 
 // report reports how many series there are.
-func (m *sums) report() {
+func (m *emitter) report() {
 	usage := m.series.TakeUsage()
 	m.health.Counted(usage.Series, usage.Overflowed)
 	if usage.Unnamed > 0 && !m.lacksNames {
@@ -75,7 +75,7 @@ func (m *sums) report() {
 }
 
 // run emits the sums at intervals until stop ends. An emission continues until drain ends.
-func (m *sums) run(stop, drain context.Context) {
+func (m *emitter) run(stop, drain context.Context) {
 	ticker := time.NewTicker(m.interval)
 	defer ticker.Stop()
 	for {
@@ -89,7 +89,7 @@ func (m *sums) run(stop, drain context.Context) {
 }
 
 // end emits the last sums, until the context ends. Callers must have waited for run.
-func (m *sums) end(ctx context.Context) {
+func (m *emitter) end(ctx context.Context) {
 	m.series.End()
 	m.emit(ctx)
 }
@@ -97,7 +97,7 @@ func (m *sums) end(ctx context.Context) {
 // emit emits the sums once, unless another process may lead. Rejected points are not emitted again: the
 // next ones carry their values. Points that are rejected with a permanent error count as accepted: a
 // backend that never takes the points of one series must not keep all others from ending.
-func (m *sums) emit(ctx context.Context) {
+func (m *emitter) emit(ctx context.Context) {
 	now := time.Now()
 	if !m.leadership.NobodyElseLeads(now) {
 		return
