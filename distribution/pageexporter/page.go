@@ -63,7 +63,7 @@ func (c card) Link(before *incident.Cause) linked {
 }
 
 // Others returns how many pods have the problem, in addition to that of the message.
-func (c card) Others() int { return len(c.Pods) - 1 }
+func (c card) Others() int { return c.PodCount - 1 }
 
 // summaryRow is a workload without a problem.
 type summaryRow struct {

@@ -16,8 +16,8 @@ type Entry[V any] struct {
 	Value     V
 }
 
-// Largest drops entries until a number of bytes is free: always the first one of the namespace that takes most. drop
-// returns how many bytes it has freed.
+// Largest drops entries until a number of bytes is free: always the first one of the namespace that
+// takes most. drop returns how many bytes it has freed.
 func Largest[V any](entries []Entry[V], bytes int, drop func(V) int) {
 	spaces, sizes := map[string][]V{}, map[string]int{}
 	for _, e := range entries {

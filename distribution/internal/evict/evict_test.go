@@ -10,7 +10,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
 )
 
-// TestLargest: a namespace that takes more than others loses what it has above them, then all lose in turn.
+// TestLargest: a namespace that takes more than others loses what it has above them, then all lose
+// in turn.
 func TestLargest(t *testing.T) {
 	t.Parallel()
 	entries := []evict.Entry[string]{{"a", 10, "a1"}, {"b", 10, "b1"}, {"b", 10, "b2"}, {"b", 10, "b3"}, {"c", 5, "c1"}}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
@@ -19,8 +21,8 @@ type At struct {
 	from  time.Time
 }
 
-// At returns what the Query chooses, as it was known at the end of its time. Questions about the same time share what
-// they need to compute.
+// At returns what the Query chooses, as it was known at the end of its time. Questions about the
+// same time share what they need to compute.
 func (m *Model) At(now time.Time, q Query) *At {
 	from, until := q.Window(now)
 	if m.newest == nil || !m.newest.now.Equal(until) {
@@ -51,10 +53,8 @@ type workloadAt struct {
 	pods     map[string]*rollout.PodState
 	rolled   []rollout.Rollout
 	replicas map[string]int
-	signs    map[string][]*Fact // what shows that a pod, or an owner, goes on; by pod or object
-	starts   timesOfFacts       // of containers
-	kills    timesOfFacts       // of containers, or of whole pods
-	ends     map[endsOf][]time.Time
+	signs    map[string][]*Fact   // what shows that a pod, or an owner, goes on; by pod or object
+	times    map[sign][]time.Time // in order
 	scaled   []scaled             // the oldest first
 	deleted  map[string]bool      // the names of pods that their controller deleted
 	events   map[string][]*Fact   // about a pod
@@ -68,35 +68,43 @@ type workloadAt struct {
 // maxScalings bounds the scalings of a workload, the newest ones.
 const maxScalings = 500
 
-// containerOf is a container of a pod, or the whole pod.
-type containerOf struct{ pod, container string }
+// sign is something that shows that a problem is over, or why a container ended: the reason of an
+// Event that is no warning, or one of those below.
+type sign struct{ subject, container, reason string }
 
-// timesOfFacts has facts by container, and their times if somebody has asked for them.
-type timesOfFacts struct {
-	facts  map[containerOf][]*Fact
-	sorted map[containerOf][]time.Time
-}
+const (
+	anyContainer = "*"
+	// What several Events show.
+	signAvailable = "(available)" // of a revision
+	signEvicted   = "(evicted)"
+	signSuccess   = "(success)"
+)
 
-func (t *timesOfFacts) add(c containerOf, f *Fact) {
-	if t.facts == nil {
-		t.facts, t.sorted = map[containerOf][]*Fact{}, map[containerOf][]time.Time{}
-	}
-	t.facts[c] = append(t.facts[c], f)
-}
-
-// times returns when the facts of a container occurred, in the order of time.
-func (t *timesOfFacts) times(c containerOf) []time.Time {
-	times, ok := t.sorted[c]
-	if !ok && len(t.facts[c]) > 0 {
-		for _, f := range t.facts[c] {
-			for _, m := range f.Moments {
-				times = append(times, m.At)
-			}
+// addSigns notes when a fact occurred, by what it shows. The subject of what another object of the
+// workload shows is empty, if it has happened for the first time.
+func (w *workloadAt) addSigns(f *Fact) {
+	add := func(subject, container, reason string) {
+		s := sign{subject, container, reason}
+		times := w.times[s]
+		for _, m := range f.Moments {
+			times = append(times, m.At)
 		}
-		slices.SortFunc(times, time.Time.Compare)
-		t.sorted[c] = times
+		w.times[s] = times
 	}
-	return times
+	subject := f.subject()
+	if !f.IsWarning() {
+		add(subject, f.Container, f.Reason)
+		add(subject, anyContainer, f.Reason)
+		if f.Count == 1 && slices.Contains(workloadSigns, f.Reason) {
+			add("", anyContainer, f.Reason)
+		}
+		if f.Pod == "" && f.isSuccess() {
+			add(subject, anyContainer, signSuccess)
+		}
+	}
+	if f.change != nil && f.change.shows == podEvicted {
+		add(subject, anyContainer, signEvicted)
+	}
 }
 
 func (m *Model) cutAt(now time.Time) *cut {
@@ -145,38 +153,28 @@ func (v *cut) addChanges(w *workloadAt) {
 }
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
-	m, now := v.model, v.now
 	k := &workloadAt{
 		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
-		ends: map[endsOf][]time.Time{}, deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
+		times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
-	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
-		r := m.rollouts.Workloads[key]
-		if r == nil {
-			continue
-		}
-		if m.latest.After(now) {
-			r = r.Until(now.UnixNano())
-		}
-		rolled, states := r.States(options(now))
-		for _, pod := range states {
-			if k.pods[pod.UID] = &pod; pod.Node != "" && !slices.Contains(k.nodes, pod.Node) {
-				k.nodes = append(k.nodes, pod.Node)
-			}
-		}
-		k.rollouts, k.rolled = append(k.rollouts, r), append(k.rolled, rolled...)
-		maps.Copy(k.replicas, r.Replicas())
-	}
-	slices.SortStableFunc(k.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
 	for _, f := range w.facts {
-		if f = f.until(now); f != nil {
+		if f = f.until(v.now); f != nil {
 			k.facts = append(k.facts, f)
 		}
 	}
 	// In a fixed order: what ends a problem is the first Event that shows it.
 	slices.SortFunc(k.facts, func(a, b *Fact) int { return -newestFirst(a, b) })
+	k.addRollouts(w)
 	for _, f := range k.facts {
 		k.index(f)
+	}
+	for _, r := range k.rolled {
+		if available := (sign{r.Revision, anyContainer, signAvailable}); r.Available != 0 {
+			k.times[available] = append(k.times[available], timeAt(r.Available))
+		}
+	}
+	for _, times := range k.times {
+		slices.SortFunc(times, time.Time.Compare)
 	}
 	slices.SortFunc(k.scaled, func(a, b scaled) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
@@ -184,6 +182,54 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	k.scaled = k.scaled[max(0, len(k.scaled)-maxScalings):]
 	return k
 }
+
+// addRollouts adds what the facts show of rollouts and their pods.
+func (w *workloadAt) addRollouts(of *workload) {
+	read := of.read
+	if read == nil || of.last.After(w.now) {
+		read = rolloutsIn(w.facts)
+	}
+	if !of.last.After(w.now) {
+		of.read = read
+	}
+	nodes := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
+		r := read.Workloads[key]
+		rolled, states := r.States(options(w.now))
+		for _, pod := range states {
+			w.pods[pod.UID] = &pod
+			nodes[pod.Node] = true
+		}
+		w.rollouts, w.rolled = append(w.rollouts, r), append(w.rolled, rolled...)
+		maps.Copy(w.replicas, r.Replicas())
+	}
+	w.nodes = slices.Sorted(maps.Keys(nodes))
+	slices.SortStableFunc(w.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
+}
+
+// rolloutsIn returns the rollouts that facts show. Of what has happened to a pod, the first and the
+// last time count.
+func rolloutsIn(facts []*Fact) *rollout.Model {
+	var records []*record.Record
+	repeats := maxScalings
+	for _, f := range slices.Backward(facts) {
+		moments, count := f.Moments, f.Count
+		if f.Pod != "" || repeats < len(moments) {
+			moments = moments[len(moments)-1:]
+		}
+		repeats -= len(moments) - 1
+		for _, m := range slices.Backward(moments) {
+			r := f.Record
+			r.At, r.Count, r.ID, r.Attributes = m.At, count, cmp.Or(m.record, f.ID), noAttributes
+			records, count = append(records, &r), max(1, count-m.N)
+		}
+	}
+	read, _ := rollout.Read(records, &rollout.Model{})
+	return read
+}
+
+// noAttributes: no span is written with those of the resource.
+var noAttributes = pcommon.NewMap()
 
 // until returns the fact as it was known at a time; nil: it was not known.
 func (f *Fact) until(t time.Time) *Fact {
@@ -203,7 +249,7 @@ func (f *Fact) until(t time.Time) *Fact {
 		}
 	}
 	if len(known.Moments) == 0 {
-		known.Moments = []Moment{{f.First, 1}}
+		known.Moments = []Moment{{At: f.First, N: 1}}
 	}
 	known.Last, known.Count = known.Moments[len(known.Moments)-1].At, max(1, known.Count)
 	return &known
@@ -217,8 +263,10 @@ func (w *workloadAt) index(f *Fact) {
 	if !f.IsWarning() || f.change != nil {
 		w.signs[f.subject()] = append(w.signs[f.subject()], f)
 	}
+	w.addSigns(f)
 	if f.Pod != "" {
-		w.indexPod(f)
+		w.events[f.Pod] = append(w.events[f.Pod], f)
+		w.cut.podNamed[f.Pod] = f
 		return
 	}
 	switch f.Reason {
@@ -235,18 +283,5 @@ func (w *workloadAt) index(f *Fact) {
 		if _, name := record.NamedIn(f.Message); name != "" {
 			w.deleted[name] = true
 		}
-	}
-}
-
-func (w *workloadAt) indexPod(f *Fact) {
-	w.events[f.Pod] = append(w.events[f.Pod], f)
-	w.cut.podNamed[f.Pod] = f
-	switch f.Reason {
-	case reasonStarted:
-		w.starts.add(containerOf{f.Pod, f.Container}, f)
-	case "Killing":
-		w.kills.add(containerOf{f.Pod, f.Container}, f)
-	case "SandboxChanged":
-		w.kills.add(containerOf{pod: f.Pod}, f)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	records "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
-// usual has 10,000 facts of 1,000 workloads, each with an update whose pod fails. Times are spread over half an hour.
+// usual has 10,000 facts of 1,000 workloads, each with an update whose pod fails. Times are spread
+// over half an hour.
 func usual(add func(string)) {
 	for i := range 1000 {
 		web, at := fmt.Sprintf("web%d", i), time.Duration(i)*time.Second
@@ -78,6 +79,17 @@ var attacks = map[string]func(add func(string)){
 			for pod := range 60 {
 				add(fmt.Sprintf("%s Pod/evil-r%d-%d Started{app} namespace=evil: started", at+time.Second, i, pod))
 			}
+		}
+	},
+	"a large workload": func(add func(string)) {
+		for i := range 1900 {
+			at := time.Duration(i) * time.Second / 2
+			set := fmt.Sprintf(" namespace=evil node=node-%d", i)
+			add(fmt.Sprintf("%s Pod/evil-aaa-%d Scheduled%s: Successfully assigned evil/evil-aaa-%d to node-%d", at, i, set, i, i))
+			add(fmt.Sprintf("%s Pod/evil-aaa-%d Started{c%d}%s: started", at, i, i, set))
+			add(fmt.Sprintf("%s Pod/evil-aaa-%d !BackOff{c%d}%s: Back-off restarting failed container", at+time.Second, i, i, set))
+			add(fmt.Sprintf("%s Pod/evil-aaa-%d !Unhealthy{c%d}%s: failed", at+2*time.Minute, i, i, set))
+			add(fmt.Sprintf("%s Pod/evil-aaa-%d !Evicted%s: no room", at+3*time.Minute, i, set))
 		}
 	},
 	"evictions": func(add func(string)) {

@@ -60,7 +60,8 @@ type row struct {
 	kinds  []string // of the object, as kubectl names it
 	says   *regexp.Regexp
 	shows  *change
-	// text has %o for the object, %m for the message, %1 for the first group of says, and %r for the pod that preempts.
+	// text has %o for the object, %m for the message, %1 for the first group of says, and %r for
+	// the pod that preempts.
 	text string
 	end  string // the reason of the Event that ends the state; empty: it is none
 }
@@ -78,8 +79,9 @@ var (
 
 func says(pattern string) *regexp.Regexp { return regexp.MustCompile(pattern) }
 
-// changeEvents lists what Events of nodes, evictions, volumes and deployment tools show. Karpenter writes the same
-// Events about a node and its NodeClaim, which names no node: those of the node are enough.
+// changeEvents lists what Events of nodes, evictions, volumes and deployment tools show. Karpenter
+// writes the same Events about a node and its NodeClaim, which names no node: those of the node are
+// enough.
 var changeEvents = []row{
 	{reason: "NodeNotReady", kinds: ofNodes, shows: nodeNotReady, text: "%o became NotReady", end: "NodeReady"},
 	{reason: "NodeNotSchedulable", kinds: ofNodes, shows: nodeCordoned, text: "%o was cordoned", end: "NodeSchedulable"},

@@ -77,7 +77,8 @@ func (v *cut) changesOf(w *workloadAt) []*Change {
 // preemptor matches the message of the scheduler, which names a pod by its UID.
 var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
 
-// withPreemptor returns the Event with the name of the pod that preempts, if other records have its UID.
+// withPreemptor returns the Event with the name of the pod that preempts, if other records have its
+// UID.
 func (v *cut) withPreemptor(f *Fact) *Fact {
 	match := preemptor.FindStringSubmatch(f.Message)
 	if f.change.shows != podPreempted || match == nil || v.podNamed[match[1]] == nil {
@@ -90,22 +91,20 @@ func (v *cut) withPreemptor(f *Fact) *Fact {
 	return &named
 }
 
-// stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no state is one.
+// stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no
+// state is one.
 func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
-	r, ends := f.change, w.endsOfState(f)
+	r, ends := f.change, w.times[sign{f.subject(), anyContainer, f.change.end}]
 	for _, m := range f.Moments {
 		if len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
 			continue
 		}
 		c := &Change{
 			uid: f.Workload.UID, Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
-			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", from: cmp.Or(f.StoredIn, f.Namespace),
+			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", names: f.names, from: cmp.Or(f.StoredIn, f.Namespace),
 		}
 		if f.isAboutNode() {
 			c.node = f.Object().Name
-		}
-		if r.shows == deployed {
-			c.names = namesIn(f)
 		}
 		all = append(all, c)
 	}
@@ -118,7 +117,8 @@ type name struct{ cluster, kind, namespace, name string }
 // objectName matches the names of objects in what Flux writes: "Deployment/shop/web configured".
 var objectName = regexp.MustCompile(`\b([A-Za-z]+)/([a-z0-9-]+)/([a-z0-9.-]*[a-z0-9])`)
 
-// namesIn returns the objects that a record names. A release can have the name of what it deploys in its namespace.
+// namesIn returns the objects that a record names. A release can have the name of what it deploys
+// in its namespace.
 func namesIn(f *Fact) []name {
 	all := []name{{f.Cluster, "", f.Namespace, f.Object().Name}}
 	for _, match := range objectName.FindAllStringSubmatch(f.Message, -1) {
@@ -127,24 +127,8 @@ func namesIn(f *Fact) []name {
 	return all
 }
 
-// endsOfState returns when the state that an Event shows ended, in the order of time.
-func (w *workloadAt) endsOfState(f *Fact) (times []time.Time) {
-	if f.change.end == "" {
-		return nil
-	}
-	for _, end := range w.signs[f.subject()] {
-		if end.Reason == f.change.end {
-			for _, m := range end.Moments {
-				times = append(times, m.At)
-			}
-		}
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	return times
-}
-
-// deletions returns the pods that somebody ended, such as a drain: neither does their controller say that it deleted
-// them, nor does an Event say that they were evicted.
+// deletions returns the pods that somebody ended, such as a drain: neither does their controller
+// say that it deleted them, nor does an Event say that they were evicted.
 func (w *workloadAt) deletions() (all []*Change) {
 	for uid, pod := range w.pods {
 		if pod.Stopped == 0 || w.deleted[pod.Name] || rollout.IsJob(pod.Revision) {
@@ -200,7 +184,7 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 // firstOf returns the first record of a revision from a time on.
 func (w *workloadAt) firstOf(revision string, at time.Time) (first *Fact) {
 	for _, f := range w.facts {
-		if f.Revision == revision && !f.Last.Before(at.Add(-2*time.Second)) && (first == nil || compareFirst(f, first) < 0) {
+		if f.Revision == revision && !f.Last.Before(at.Add(-resolution)) && (first == nil || compareFirst(f, first) < 0) {
 			first = f
 		}
 	}
@@ -267,7 +251,8 @@ func withImages(images map[string]string) string {
 	return ": " + strings.Join(slices.Compact(names), ", ")
 }
 
-// nameOf returns the name of a revision in the form of kubectl, KIND/NAME or KIND/NAME/UID; a hash is one.
+// nameOf returns the name of a revision in the form of kubectl, KIND/NAME or KIND/NAME/UID; a hash
+// is one.
 func nameOf(revision string) string {
 	parts := strings.Split(revision, "/")
 	return parts[min(1, len(parts)-1)]
@@ -280,8 +265,8 @@ type scaled struct {
 	at   time.Time
 }
 
-// scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts that were taken back
-// while the former revision still had pods: nothing scales that up from zero.
+// scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts
+// that were taken back while the former revision still had pods: nothing scales that up from zero.
 func (v *cut) scalings(w *workloadAt) (all []*Change) {
 	for _, s := range w.scaled {
 		if s.From < 0 {
@@ -308,11 +293,8 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 	return all
 }
 
-// nextStep is how much later the next rollout can begin than the last pod of the one before is scaled down: without a
-// surge, the controller scales down first.
-const nextStep = 10 * time.Second
-
-// isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one began instead.
+// isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one
+// began instead.
 func (w *workloadAt) isTakenBack(s scaled) bool {
 	at := s.at.UnixNano()
 	isUndone := func(r rollout.Rollout) bool {
@@ -320,11 +302,12 @@ func (w *workloadAt) isTakenBack(s scaled) bool {
 	}
 	i := slices.IndexFunc(w.rolled, isUndone)
 	return i >= 0 && !slices.ContainsFunc(w.rolled[i+1:], func(r rollout.Rollout) bool {
-		return r.Controller == w.rolled[i].Controller && r.Start > w.rolled[i].Start && r.Start <= at+int64(nextStep)
+		return r.Controller == w.rolled[i].Controller && r.Start > w.rolled[i].Start && r.Start <= at+int64(delay)
 	})
 }
 
-// isStep reports whether a scaling belongs to a rollout: it began one, or one of the same object was not complete.
+// isStep reports whether a scaling belongs to a rollout: it began one, or one of the same object
+// was not complete.
 func (w *workloadAt) isStep(s scaled) bool {
 	at := s.at.UnixNano()
 	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
@@ -335,19 +318,16 @@ func (w *workloadAt) isStep(s scaled) bool {
 	})
 }
 
-// autoscalerDelay is the time within which the scaling follows the record of the autoscaler.
-const autoscalerDelay = 10 * time.Second
-
 var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)
 
-// addAutoscaler adds the HorizontalPodAutoscaler that set the size, if it is the only one that did, or has the name of
-// the workload: its Event does not name what it scales.
+// addAutoscaler adds the HorizontalPodAutoscaler that set the size, if it is the only one that did,
+// or has the name of the workload: its Event does not name what it scales.
 func (v *cut) addAutoscaler(c *Change) {
 	var found *Fact
 	why, several := "", false
 	for _, f := range v.rescaled[space{c.Key.Cluster, c.Key.Namespace}] {
 		match := newSize.FindStringSubmatch(f.Message)
-		if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-autoscalerDelay), c.At.Add(time.Second)) {
+		if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-delay), c.At.Add(time.Second)) {
 			continue
 		}
 		several = several || found != nil && found.Object() != f.Object()

@@ -100,6 +100,9 @@ A change is a cause if a row connects it with the problem. Rows with a higher ra
 		for _, c := range l.only {
 			only = append(only, c.text)
 		}
+		if l.isGuess {
+			only = append(only, "no change with a higher rank is known")
+		}
 		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s |\n", l.weight, strings.Join(changes, "; "), l.where.text, classesText(l.can), InWords(l.within), l.from.text, strings.Join(only, "; "))
 	}
 	b.WriteString(`
@@ -131,7 +134,7 @@ func eventsText(e events) string {
 		}
 		all = append(all, text)
 	}
-	of := map[place]string{pods: " of pods", nodes: " of nodes"}[e.of]
+	of := map[place]string{placePods: " of pods", placeNodes: " of nodes"}[e.of]
 	if len(all) == 0 {
 		return "any other warning" + of
 	}
@@ -147,7 +150,7 @@ func graceText(s *symptom) (text string) {
 
 func endText(e end) string {
 	text := e.text
-	if len(e.reasons) > 0 {
+	if len(e.reasons) > 0 && !strings.HasPrefix(e.reasons[0], "(") {
 		text += " (" + codes(e.reasons) + " of " + string(e.on) + ")"
 	}
 	if e.holds > 0 {

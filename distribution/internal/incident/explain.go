@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// sameTime is the longest time between the onset of a problem and the next one that began together with it, and
-	// maxSame that between two of them.
+	// sameTime is the longest time between the onset of a problem and the next one that began
+	// together with it, and maxSame that between two of them.
 	sameTime  = 10 * time.Second
 	maxSame   = 30 * time.Second
 	maxCauses = 5
 	maxOthers = 2 // of them elsewhere in the namespace
-	// maxLooked bounds the changes of one place that are looked at for one problem, the newest before it.
+	// maxLooked bounds the changes of one place that are looked at for one problem, the newest
+	// before it.
 	maxLooked = 500
 )
 
@@ -49,9 +50,13 @@ func (v *cut) explain(p *Problem) {
 	}
 	p.Causes = e.named()
 	for i := range links {
-		for _, c := range e.candidates(links[i].where) {
-			if links[i].connects(c, e) {
-				p.Causes = append(p.Causes, links[i].causeOf(c, p))
+		l := &links[i]
+		if !slices.Contains(l.can, p.Class) {
+			continue
+		}
+		for _, c := range e.candidates(l.where) {
+			if l.connects(c, e) {
+				p.Causes = append(p.Causes, l.causeOf(c, p))
 			}
 		}
 	}
@@ -66,9 +71,10 @@ func (v *cut) explain(p *Problem) {
 	p.LastChange = e.lastChange()
 }
 
-// connects reports whether a change can have caused the problem.
+// connects reports whether a change can have caused the problem, which is of a class that the link
+// can cause.
 func (l *link) connects(c *Change, e *explanation) bool {
-	if !slices.Contains(l.changes, c.what) || !slices.Contains(l.can, e.p.Class) || e.p.Onset.Sub(c.At) < -(resolution+l.late) {
+	if !slices.Contains(l.changes, c.what) || e.p.Onset.Sub(c.At) < -(resolution+l.late) {
 		return false
 	}
 	if uid := e.p.intervals[0].uid; c.Key == e.p.Key && c.uid != "" && uid != "" && c.uid != uid {
@@ -80,11 +86,11 @@ func (l *link) connects(c *Change, e *explanation) bool {
 }
 
 func (l *link) causeOf(c *Change, p *Problem) Cause {
-	cause := Cause{Change: *c, Before: Before(max(0, p.Onset.Sub(c.At))), Where: l.where.name, weight: l.weight}
+	cause := Cause{Change: *c, Before: Before(max(0, p.Onset.Sub(c.At))), Where: l.where.name, weight: l.weight, isGuess: l.isGuess}
 	switch l.where {
-	case ofNamespace, ofName:
+	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
-	case ofNameElsewhere:
+	case whereNameElsewhere:
 		cause.Text = "reported from " + c.from + ": " + c.Text
 	}
 	return cause
@@ -100,23 +106,23 @@ func first(all []string) string {
 // candidates returns the changes of a place that a link can connect with the problem.
 func (e *explanation) candidates(of *where) (all []*Change) {
 	switch of {
-	case ofWorkload, ofSameNode:
+	case whereWorkload, whereSameNode:
 		return e.newest(e.w.changes)
-	case ofNode:
+	case whereNode:
 		for _, node := range e.p.Nodes {
 			all = append(all, e.changesOfNode(node)...)
 		}
-	case ofLeftNode:
+	case whereLeftNode:
 		for _, node := range e.w.nodes {
 			all = append(all, e.changesOfNode(node)...)
 		}
-	case ofNamespace:
+	case whereNamespace:
 		for _, c := range e.newest(e.in[space{e.p.Key.Cluster, e.p.Key.Namespace}]) {
 			if c.Key != e.p.Key {
 				all = append(all, c)
 			}
 		}
-	case ofName, ofNameElsewhere:
+	case whereName, whereNameElsewhere:
 		k := e.p.Key
 		for _, kind := range []string{k.Top.Kind, ""} {
 			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}])...)
@@ -146,8 +152,8 @@ func (v *cut) node(cluster, name string) *workloadAt {
 // maxBegun bounds the other workloads that are named.
 const maxBegun = 50
 
-// begunWith returns the workloads of which a problem began at the same time: each one soon after another one, so that
-// all of them get the same answer.
+// begunWith returns the workloads of which a problem began at the same time: each one soon after
+// another one, so that all of them get the same answer.
 func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
 	within = sameTime
 	if p.Class == classNode {
@@ -194,7 +200,8 @@ func (e *explanation) named() []Cause {
 	return []Cause{}
 }
 
-// wasThereBefore reports whether pods that are older than a rollout have the problem, or had it before.
+// wasThereBefore reports whether pods that are older than a rollout have the problem, or had it
+// before.
 func (e *explanation) wasThereBefore(c *Change) bool {
 	return slices.ContainsFunc(slices.Concat(e.p.intervals, e.p.before), func(s *interval) bool {
 		pod := e.w.pods[s.fact.Pod]
@@ -209,8 +216,8 @@ func (e *explanation) hadChange(node string, c *Change) bool {
 	return n != nil && slices.ContainsFunc(n.changes, func(o *Change) bool { return o.what == c.what && !o.At.After(e.p.Onset.Add(resolution)) })
 }
 
-// leftAfter reports whether a pod of the workload left the node after a time. The kubelet of a dead node says nothing:
-// then an eviction shows it.
+// leftAfter reports whether a pod of the workload left the node after a time. The kubelet of a dead
+// node says nothing: then an eviction shows it.
 func (w *workloadAt) leftAfter(node string, at time.Time) bool {
 	for _, c := range w.changes {
 		pod := w.pods[c.pod]
@@ -226,7 +233,8 @@ func (w *workloadAt) leftAfter(node string, at time.Time) bool {
 	return false
 }
 
-// beganAfter reports whether all pods of the problem began after a time; it is false if it is not about pods.
+// beganAfter reports whether all pods of the problem began after a time; it is false if it is not
+// about pods.
 func (e *explanation) beganAfter(at time.Time) bool {
 	for _, uid := range e.p.pods {
 		if pod := e.w.pods[uid]; pod == nil || pod.Began == 0 || timeAt(pod.Began).Before(at) {
@@ -241,8 +249,14 @@ func (p *Problem) order() {
 	slices.SortStableFunc(p.Causes, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.Before, b.Before), compareChanges(&b.Change, &a.Change))
 	})
-	seen := map[string]int{}
+	seen, best := map[string]int{}, 0
+	if len(p.Causes) > 0 {
+		best = p.Causes[0].weight
+	}
 	p.Causes = slices.DeleteFunc(p.Causes, func(c Cause) bool {
+		if c.isGuess && c.weight < best {
+			return true
+		}
 		key, most := c.Kind+c.id+c.Text, 1
 		switch {
 		case c.Where == "namespace":

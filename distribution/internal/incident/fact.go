@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // maxMoments bounds the moments of a fact.
@@ -23,8 +24,8 @@ const maxMoments = 32
 // Object is a Kubernetes object with the name that kubectl uses.
 type Object = record.Object
 
-// Key identifies a workload by its name: one that was deleted and created again is the same. The namespace
-// of an object without one is empty.
+// Key identifies a workload by its name: one that was deleted and created again is the same. The
+// namespace of an object without one is empty.
 type Key struct {
 	Cluster, Namespace string
 	Top                Object
@@ -63,20 +64,29 @@ type Fact struct {
 
 	symptom *symptom // of the problem that it shows; nil: it shows none
 	change  *row     // the change that it shows; nil: it shows none
+	names   []name   // what it names, if a tool that deploys has written it
 }
 
 // Moment is a time at which an Event occurred, so many times since the moment before.
 type Moment struct {
-	At time.Time
-	N  int64
+	At     time.Time
+	N      int64
+	record string // log.record.uid, if a rollout can have its id
 }
 
-// factOf returns the fact that a record shows. None is in the future: the clock of a producer can be ahead.
+// factOf returns the fact that a record shows. None is in the future: the clock of a producer can
+// be ahead.
 func factOf(r *record.Record, now time.Time) *Fact {
 	f := &Fact{Record: *r, Node: r.NodeOfPod(), Key: Key{Cluster: r.Cluster, Namespace: r.Namespace, Top: r.Chain[0]}, Last: earlier(r.At, now)}
 	f.Attributes = pcommon.Map{}
-	f.First, f.Moments = earlier(r.First, now), []Moment{{f.Last, r.N}}
+	f.First, f.Moments = earlier(r.First, now), []Moment{{At: f.Last, N: r.N}}
+	if f.Reason == rollout.ReasonScaled {
+		f.Moments[0].record = f.ID
+	}
 	f.symptom, f.change = symptomOf(f), rowOf(f)
+	if f.change != nil && f.change.shows == deployed {
+		f.names = namesIn(f)
+	}
 	return f
 }
 
@@ -102,7 +112,8 @@ func (f *Fact) join(newer *Fact) (isNew bool) {
 	return true
 }
 
-// withoutNearest joins the two moments with the shortest time between them, so that no pause appears that was none.
+// withoutNearest joins the two moments with the shortest time between them, so that no pause
+// appears that was none.
 func withoutNearest(moments []Moment) []Moment {
 	nearest := 1
 	for i := 2; i < len(moments); i++ {
@@ -114,17 +125,26 @@ func withoutNearest(moments []Moment) []Moment {
 	return slices.Delete(moments, nearest, nearest+1)
 }
 
+// success matches what controllers write when they have done their work, and failure what is none.
+var success, failure = says(`\bsucce|Succe`), says(`(?i)\b(?:not|never|no )|n't\b`)
+
+func (f *Fact) isSuccess() bool {
+	text := f.Reason + " " + f.Message
+	return success.MatchString(text) && !failure.MatchString(text)
+}
+
 // shows reports whether the Event shows a problem of a class.
 func (f *Fact) shows(class string) bool { return f.symptom != nil && f.symptom.class == class }
 
-// isAboutNode reports whether the object is a node. A Node in a namespace is what somebody there calls one.
+// isAboutNode reports whether the object is a node. A Node in a namespace is what somebody there
+// calls one.
 func (f *Fact) isAboutNode() bool { return f.Object().GroupKind() == "node" && f.Key.Namespace == "" }
 
 // subject is the pod's UID, or the name of another object.
 func (f *Fact) subject() string { return cmp.Or(f.Pod, f.Object().String()) }
 
-// rolloutObject returns the object below the workload that rolls out by itself, of a custom resource that owns several; zero:
-// there is none.
+// rolloutObject returns the object below the workload that rolls out by itself, of a custom
+// resource that owns several; zero: there is none.
 func (f *Fact) rolloutObject() (part Object) {
 	if len(f.Chain) > 2 && slices.Contains([]string{"deployment.apps", "statefulset.apps", "daemonset.apps"}, f.Chain[1].GroupKind()) {
 		return f.Chain[1]
@@ -134,7 +154,7 @@ func (f *Fact) rolloutObject() (part Object) {
 
 // size is about how many bytes the fact takes in memory. Facts of one record share its subject.
 func (f *Fact) size() int {
-	size := 800 + 32*len(f.Moments)
+	size := 800 + 48*len(f.Moments) + 64*len(f.names)
 	for _, text := range []string{
 		f.Message, f.Event, f.ID, f.Workload.UID, f.Revision, f.Controller, f.Type, f.Reason, f.Kind, f.Reporter, f.Related, f.Container, f.Node,
 		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest,

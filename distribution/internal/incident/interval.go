@@ -22,7 +22,8 @@ type occurrence struct {
 // isKill reports whether a kubelet ended a container because of its probe.
 func (o occurrence) isKill() bool { return o.Kind == record.KindRestarted }
 
-// thread is what can have one problem at a time: a class of problems of an object, or of its container.
+// thread is what can have one problem at a time: a class of problems of an object, or of its
+// container.
 type thread struct {
 	*symptom
 	uid                        string // of the workload: its name can be used again
@@ -37,7 +38,8 @@ type interval struct {
 	over        time.Time // zero: it goes on
 	because     string
 	shownBy     *interval // what it is an effect of; nil: it is a problem of its own
-	// pause is the longest one between two failures, and killed reports whether one of them ended the container.
+	// pause is the longest one between two failures, and killed reports whether one of them ended
+	// the container.
 	pause  time.Duration
 	killed bool
 }
@@ -97,9 +99,9 @@ func (w *workloadAt) intervals() (all []*interval) {
 func (f *Fact) thread(s *symptom) thread {
 	t := thread{symptom: s, uid: f.Workload.UID, subject: f.subject()}
 	switch s.by {
-	case byContainer:
+	case attributeContainer:
 		t.container = f.Container
-	case byReason:
+	case attributeReason:
 		t.reason = f.Reason
 	}
 	return t
@@ -124,8 +126,8 @@ func (w *workloadAt) intervalsOf(t thread, occurrences []occurrence) (all []*int
 	return slices.DeleteFunc(all, w.wasHarmless)
 }
 
-// wasHarmless reports whether there were fewer failures than make a difference, or only those of a start that went
-// well, and it is over.
+// wasHarmless reports whether there were fewer failures than make a difference, or only those of a
+// start that went well, and it is over.
 func (w *workloadAt) wasHarmless(s *interval) bool {
 	if s.over.IsZero() || s.grace == 0 || s.killed {
 		return false
@@ -162,11 +164,13 @@ func (w *workloadAt) shown(f *Fact) (all []occurrence) {
 	return all
 }
 
-// isBefore reports whether a time is before another one, and not in the same second: most Events have whole seconds.
+// isBefore reports whether a time is before another one, and not in the same second: most Events
+// have whole seconds.
 func isBefore(at, other time.Time) bool { return at.Before(other) && at.Unix() != other.Unix() }
 
-// withoutStarts leaves out the failures while a container starts, unless they go on, or end the container. After many,
-// a kubelet writes one in five minutes, so that nothing shows whether they go on.
+// withoutStarts leaves out the failures while a container starts, unless they go on, or end the
+// container. After many, a kubelet writes one in five minutes, so that nothing shows whether they
+// go on.
 func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []occurrence) {
 	starts, goesOn, counts := make([]time.Time, len(occurrences)), map[time.Time]bool{}, map[time.Time]int64{}
 	for i, o := range occurrences {
@@ -188,9 +192,10 @@ func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []o
 	return left
 }
 
-// startedBefore returns when the container of a probe started last, or when its pod began; zero: not known.
+// startedBefore returns when the container of a probe started last, or when its pod began; zero:
+// not known.
 func (w *workloadAt) startedBefore(o occurrence) time.Time {
-	starts := w.starts.times(containerOf{o.Pod, o.Container})
+	starts := w.times[sign{o.subject(), o.Container, reasonStarted}]
 	if i, _ := slices.BinarySearchFunc(starts, o.at.Add(1), time.Time.Compare); i > 0 {
 		return starts[i-1]
 	}
@@ -200,20 +205,25 @@ func (w *workloadAt) startedBefore(o occurrence) time.Time {
 	return time.Time{}
 }
 
-// restarts returns the restarts of containers that nobody had killed: they crashed, ran out of memory or ended.
+// restarts returns the restarts of containers that nobody had killed: they crashed, ran out of
+// memory or ended.
 func (w *workloadAt) restarts() (all []occurrence) {
-	for _, facts := range w.starts.facts {
-		facts = slices.DeleteFunc(slices.Clone(facts), func(f *Fact) bool { return f.IsInit })
-		slices.SortFunc(facts, func(a, b *Fact) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Event, b.Event)) })
-		if len(facts) > 0 {
-			all = append(all, w.restartsOf(facts)...)
+	starts := map[[2]string][]*Fact{} // by pod and container
+	for _, f := range w.facts {
+		if f.Reason == reasonStarted && f.Pod != "" && !f.IsInit {
+			id := [2]string{f.Pod, f.Container}
+			starts[id] = append(starts[id], f)
 		}
+	}
+	for _, facts := range starts {
+		slices.SortFunc(facts, func(a, b *Fact) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Event, b.Event)) })
+		all = append(all, w.restartsOf(facts)...)
 	}
 	return all
 }
 
-// restartsOf returns the starts of one container after its first one. The first record can be of a later one: then
-// its count says so.
+// restartsOf returns the starts of one container after its first one. The first record can be of a
+// later one: then its count says so.
 func (w *workloadAt) restartsOf(facts []*Fact) (all []occurrence) {
 	previous := facts[0].First
 	for i, f := range facts {
@@ -238,10 +248,11 @@ func (f *Fact) total() (n int64) {
 	return n
 }
 
-// wasKilled reports whether a kubelet ended the container, or the whole pod, between two of its starts.
+// wasKilled reports whether a kubelet ended the container, or the whole pod, between two of its
+// starts.
 func (w *workloadAt) wasKilled(f *Fact, from, until time.Time) bool {
-	for _, c := range []containerOf{{f.Pod, f.Container}, {f.Pod, ""}} {
-		if at := firstFrom(w.kills.times(c), from); !at.IsZero() && !at.After(until) {
+	for _, s := range []sign{{f.Pod, f.Container, "Killing"}, {f.Pod, "", "Killing"}, {f.Pod, anyContainer, "SandboxChanged"}} {
+		if at := firstFrom(w.times[s], from); !at.IsZero() && !at.After(until) {
 			return true
 		}
 	}
@@ -258,7 +269,7 @@ func (w *workloadAt) overAt(s *interval, now time.Time) (over time.Time, because
 	}
 	for i := range s.ends {
 		e := &s.ends[i]
-		at := firstFrom(w.timesOf(e, s), s.last().Add(e.after))
+		at := w.endAfter(e, s, s.last().Add(e.after))
 		if !at.IsZero() && !at.After(now) && now.Sub(s.last()) > e.holds {
 			return at, e.text
 		}
@@ -269,7 +280,8 @@ func (w *workloadAt) overAt(s *interval, now time.Time) (over time.Time, because
 	return over, ""
 }
 
-// firstFrom returns the first of sorted times in the second of a time, or later; zero: there is none.
+// firstFrom returns the first of sorted times in the second of a time, or later; zero: there is
+// none.
 func firstFrom(times []time.Time, from time.Time) time.Time {
 	i, _ := slices.BinarySearchFunc(times, from.Truncate(time.Second), time.Time.Compare)
 	if i == len(times) {
@@ -278,9 +290,9 @@ func firstFrom(times []time.Time, from time.Time) time.Time {
 	return times[i]
 }
 
-// quietOf returns how long nothing may repeat the problem before it is over. A probe that fails is reported each time
-// at first: three times the longest pause between its reports show that it is over. After a kill, the container has to
-// fail again.
+// quietOf returns how long nothing may repeat the problem before it is over. A probe that fails is
+// reported each time at first: three times the longest pause between its reports show that it is
+// over. After a kill, the container has to fail again.
 func (w *workloadAt) quietOf(s *interval) time.Duration {
 	if many := w.manyFrom(s.fact.Pod); s.grace == 0 || s.killed || !many.IsZero() && !many.After(s.last()) {
 		return s.quiet
@@ -296,7 +308,7 @@ func (w *workloadAt) manyFrom(pod string) time.Time {
 	}
 	var moments []Moment
 	for _, f := range w.events[pod] {
-		moments = append(append(moments, Moment{f.First, f.Count - f.total()}), f.Moments...)
+		moments = append(append(moments, Moment{At: f.First, N: f.Count - f.total()}), f.Moments...)
 	}
 	slices.SortFunc(moments, func(a, b Moment) int { return a.At.Compare(b.At) })
 	count := int64(0)
@@ -319,78 +331,31 @@ func (w *workloadAt) recreated(uid string) (at time.Time) {
 	return at
 }
 
-// endsOf is what can end a problem of a container, an object or a workload.
-type endsOf struct {
-	*end
-	subject, container string
-}
-
-// timesOf returns when something could end a problem, in the order of time.
-func (w *workloadAt) timesOf(e *end, s *interval) []time.Time {
-	of := endsOf{end: e}
+// endAfter returns when something first ended a problem, from a time on; zero: nothing did.
+func (w *workloadAt) endAfter(e *end, s *interval, from time.Time) (first time.Time) {
+	look := func(in *workloadAt, subject, container string, reasons ...string) {
+		for _, reason := range reasons {
+			if at := firstFrom(in.times[sign{subject, container, reason}], from); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
 	switch e.on {
-	case container:
-		of.subject, of.container = s.subject, s.container
-	case object, notPod:
-		of.subject = s.subject
-	case revision, itsJob: // A Job has the name of its revision.
-		of.subject = s.fact.Revision
-	case itsNode:
-		of.subject, of.container = s.subject, s.reason
-	}
-	times, ok := w.ends[of]
-	if !ok {
-		times = w.findEnds(of, s)
-		slices.SortFunc(times, time.Time.Compare)
-		w.ends[of] = times
-	}
-	return times
-}
-
-func (w *workloadAt) findEnds(of endsOf, s *interval) (times []time.Time) {
-	add := func(facts []*Fact, isEnd func(*Fact) bool) {
-		for _, f := range facts {
-			if isEnd(f) {
-				for _, m := range f.Moments {
-					times = append(times, m.At)
-				}
-			}
-		}
-	}
-	switch of.on {
-	case revision:
-		for _, r := range w.rolled {
-			if r.Revision == of.subject && r.Available != 0 {
-				times = append(times, timeAt(r.Available))
-			}
-		}
-	case itsNode:
-		add(w.signs[s.fact.Pod], func(f *Fact) bool { return f.change != nil && f.change.shows == podEvicted })
+	case placeContainer:
+		look(w, s.subject, cmp.Or(s.container, anyContainer), e.reasons...)
+	case placeWorkload:
+		look(w, "", anyContainer, e.reasons...)
+	case placeRevision, placeJob: // A Job has the name of its revision.
+		look(w, s.fact.Revision, anyContainer, e.reasons...)
+	case placeNode:
+		look(w, s.subject, anyContainer, signEvicted)
 		if node := w.cut.node(w.key.Cluster, w.nodeOf(s)); node != nil {
-			isEnd := func(f *Fact) bool { return f.Reason == endOfState(s.reason) || slices.Contains(removals, f.Reason) }
-			add(node.signs[node.key.Top.String()], isEnd)
-		}
-	case workloads:
-		for _, facts := range w.signs {
-			add(facts, of.match)
+			look(node, node.key.Top.String(), anyContainer, append(removals, endOfState(s.reason))...)
 		}
 	default:
-		add(w.signs[of.subject], func(f *Fact) bool { return of.match(f) && (of.container == "" || of.container == f.Container) })
+		look(w, s.subject, anyContainer, e.reasons...)
 	}
-	return times
-}
-
-func (e *end) match(f *Fact) bool {
-	switch {
-	case f.IsWarning(), e.on == notPod && f.Pod != "":
-		return false
-	case e.on == workloads && f.Count > 1: // It is about something that has happened before.
-		return false
-	case e.says != nil:
-		text := f.Reason + " " + f.Message
-		return e.says.MatchString(text) && !e.unless.MatchString(text)
-	}
-	return slices.Contains(e.reasons, f.Reason)
+	return first
 }
 
 // nodeOf returns the node that has the problem, or whose pod has it.
@@ -404,13 +369,13 @@ func (w *workloadAt) nodeOf(s *interval) string {
 	return s.fact.Node
 }
 
-// effects notes which problems another one of the same container shows as well: a container that ends fails its
-// probes, and one that cannot be created is also started again and again.
+// effects notes which problems another one of the same container shows as well: a container that
+// ends fails its probes, and one that cannot be created is also started again and again.
 func effects(all []*interval) {
-	groups := map[containerOf][]*interval{}
+	groups := map[[2]string][]*interval{} // by pod and container
 	for _, s := range all {
 		if s.fact.Pod != "" {
-			c := containerOf{s.fact.Pod, s.container}
+			c := [2]string{s.fact.Pod, s.container}
 			groups[c] = append(groups[c], s)
 		}
 	}
@@ -426,7 +391,8 @@ func effects(all []*interval) {
 	}
 }
 
-// overlapping returns the last of some intervals in which this one began, or that began a bit later; nil: there is none.
+// overlapping returns the last of some intervals in which this one began, or that began a bit
+// later; nil: there is none.
 func (s *interval) overlapping(all []*interval) *interval {
 	i, _ := slices.BinarySearchFunc(all, s.last().Add(startTime+1), func(a *interval, at time.Time) int { return a.onset().Compare(at) })
 	if i == 0 || !all[i-1].over.IsZero() && s.onset().After(later(all[i-1].over, all[i-1].last())) {

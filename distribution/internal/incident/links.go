@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// link connects a kind of change with the problems that it can cause. A new link is a row of links, and a story.
+// link connects a kind of change with the problems that it can cause. A new link is a row of links,
+// and a story.
 type link struct {
 	changes []*change
 	where   *where
@@ -16,7 +17,8 @@ type link struct {
 	within  time.Duration // from then to the beginning of the problem
 	late    time.Duration // how long after its effect the record of the change can come
 	only    []condition
-	weight  int // how likely it is
+	weight  int  // how likely it is
+	isGuess bool // it is no cause if a likelier one is known
 }
 
 // where is what connects a change with a problem.
@@ -26,14 +28,14 @@ type where struct {
 }
 
 var (
-	ofWorkload  = &where{"workload", "the same workload"}
-	ofSameNode  = &where{"node", "the node that has the problem"}
-	ofNode      = &where{"node", "the node of the pods"}
-	ofLeftNode  = &where{"node", "a node that pods of the workload left"}
-	ofNamespace = &where{"namespace", "another object in the namespace"}
-	ofName      = &where{"namespace", "an object of the namespace whose record names the workload"}
+	whereWorkload  = &where{"workload", "the same workload"}
+	whereSameNode  = &where{"node", "the node that has the problem"}
+	whereNode      = &where{"node", "the node of the pods"}
+	whereLeftNode  = &where{"node", "a node that pods of the workload left"}
+	whereNamespace = &where{"namespace", "another object in the namespace"}
+	whereName      = &where{"namespace", "an object of the namespace whose record names the workload"}
 	// A name in a message is no proof: anybody may write it.
-	ofNameElsewhere = &where{"elsewhere", "an object of another namespace whose record names the workload"}
+	whereNameElsewhere = &where{"elsewhere", "an object of another namespace whose record names the workload"}
 )
 
 // since is the time from which a link counts; ok is false if there is none.
@@ -59,14 +61,17 @@ var (
 )
 
 const (
-	// podTime is the time after its pods began for which a rollout can be a cause, doneTime the time after all of them
-	// had started, and onceTime the time in which only what fails at once begins to fail.
+	// podTime is the time after its pods began for which a rollout can be a cause, doneTime the
+	// time after all of them had started, and onceTime the time in which only what fails at once
+	// begins to fail.
 	podTime, doneTime, onceTime = 15 * time.Minute, 5 * time.Minute, 30 * time.Second
 	soon                        = 10 * time.Minute
-	othersTime                  = 2 * time.Minute  // after a change of another workload in the namespace
-	stateTime                   = time.Minute      // after the end of a state of a node
-	statusUpdate                = 10 * time.Second // a kubelet reports conditions of its node that often
-	volumeUpdate                = 30 * time.Second // the controller of volumes retries that often
+	othersTime                  = 2 * time.Minute // after a change of another workload in the namespace
+	stateTime                   = time.Minute     // after the end of a state of a node
+	// delay is how much later a kubelet reports its node, a workload follows its autoscaler, and
+	// the next rollout begins.
+	delay        = 10 * time.Second
+	volumeUpdate = 30 * time.Second // the controller of volumes retries that often
 	// resolution is the longest time by which the record of a change can be later than its effect,
 	// because times have whole seconds.
 	resolution = 2 * time.Second
@@ -74,39 +79,39 @@ const (
 
 var links = []link{
 	// The rollout is the consequence.
-	{changes: []*change{reloaded}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 5},
-	{changes: []*change{rolledOut, firstRolledOut}, where: ofWorkload, can: allClasses, from: sincePods, within: podTime, only: []condition{ofItsPods}, weight: 4},
-	{changes: []*change{rolledOut, firstRolledOut}, where: ofWorkload, can: allClasses, from: sinceDone, within: onceTime, only: []condition{ofItsPods, failsWithFew}, weight: 4},
+	{changes: []*change{reloaded}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 5},
+	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sincePods, within: podTime, only: []condition{ofItsPods}, weight: 4},
+	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: onceTime, only: []condition{ofItsPods, failsWithFew}, weight: 4},
 	// As likely as what changed elsewhere: then the nearest one counts.
-	{changes: []*change{rolledOut}, where: ofWorkload, can: allClasses, from: sinceDone, within: doneTime, only: []condition{ofItsPods, failsAlone}, weight: 1},
-	{changes: []*change{scaledDown}, where: ofWorkload, can: runtimes, from: sinceChange, within: soon, weight: 4},
-	{changes: []*change{scaledUp}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 4},
-	{changes: []*change{podDeleted}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPod}, weight: 2},
-	{changes: []*change{podEvicted, podPreempted}, where: ofWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofReplacements}, weight: 4},
+	{changes: []*change{rolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: doneTime, only: []condition{ofItsPods, failsAlone}, weight: 1, isGuess: true},
+	{changes: []*change{scaledDown}, where: whereWorkload, can: runtimes, from: sinceChange, within: soon, weight: 4},
+	{changes: []*change{scaledUp}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 4},
+	{changes: []*change{podDeleted}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPod}, weight: 2},
+	{changes: []*change{podEvicted, podPreempted}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofReplacements}, weight: 4},
 
-	{changes: nodeChanges, where: ofSameNode, can: []string{classNode}, from: sinceEnd, within: soon, only: []condition{isEarlier}, weight: 3},
-	{changes: []*change{nodeNotReady}, where: ofNode, can: []string{classNode, classProbe, classStart, classMount, classSchedule, classEviction}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeCordoned}, where: ofNode, can: places, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeMemory}, where: ofNode, can: []string{classEviction, classCrash, classSchedule, classProbe}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeDisk}, where: ofNode, can: []string{classEviction, classImage, classSchedule, classStart}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeProcesses}, where: ofNode, can: []string{classEviction, classCrash, classStart, classProbe}, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeRebooted}, where: ofNode, can: []string{classCrash, classProbe, classStart, classMount}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeEvicts}, where: ofNode, can: []string{classEviction, classImage}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeOutOfMemory}, where: ofNode, can: []string{classCrash, classProbe}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeKilled}, where: ofNode, can: []string{classCrash, classProbe}, from: sinceEnd, within: statusUpdate, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeShutDown}, where: ofNode, can: []string{classEviction, classSchedule, classProbe}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
-	{changes: []*change{nodeRemoved, nodeNotDrained}, where: ofNode, can: places, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: nodeChanges, where: whereSameNode, can: []string{classNode}, from: sinceEnd, within: soon, only: []condition{isEarlier}, weight: 3},
+	{changes: []*change{nodeNotReady}, where: whereNode, can: []string{classNode, classProbe, classStart, classMount, classSchedule, classEviction}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeCordoned}, where: whereNode, can: places, from: sinceEnd, within: soon, late: delay, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeMemory}, where: whereNode, can: []string{classEviction, classCrash, classSchedule, classProbe}, from: sinceEnd, within: soon, late: delay, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeDisk}, where: whereNode, can: []string{classEviction, classImage, classSchedule, classStart}, from: sinceEnd, within: soon, late: delay, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeProcesses}, where: whereNode, can: []string{classEviction, classCrash, classStart, classProbe}, from: sinceEnd, within: soon, late: delay, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeRebooted}, where: whereNode, can: []string{classCrash, classProbe, classStart, classMount}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeEvicts}, where: whereNode, can: []string{classEviction, classImage}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeOutOfMemory}, where: whereNode, can: []string{classCrash, classProbe}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeKilled}, where: whereNode, can: []string{classCrash, classProbe}, from: sinceEnd, within: delay, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeShutDown}, where: whereNode, can: []string{classEviction, classSchedule, classProbe}, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
+	{changes: []*change{nodeRemoved, nodeNotDrained}, where: whereNode, can: places, from: sinceEnd, within: soon, only: []condition{onlyThere}, weight: 3},
 	{
 		changes: []*change{nodeNotReady, nodeCordoned, nodeMemory, nodeDisk, nodeProcesses, nodeEvicts, nodeShutDown, nodeRemoved},
-		where:   ofLeftNode, can: startups, from: sinceEnd, within: soon, late: statusUpdate, only: []condition{ofMovedPods}, weight: 3,
+		where:   whereLeftNode, can: startups, from: sinceEnd, within: soon, late: delay, only: []condition{ofMovedPods}, weight: 3,
 	},
 
-	{changes: []*change{rolledOut, takenBack}, where: ofNamespace, can: runtimes, from: sinceDoneElsewhere, within: othersTime, only: []condition{isNoVictim}, weight: 1},
-	{changes: []*change{scaledDown, scaledToZero, podDeleted}, where: ofNamespace, can: runtimes, from: sinceChange, within: othersTime, only: []condition{isNoVictim}, weight: 1},
-	{changes: []*change{noVolume}, where: ofNamespace, can: []string{classSchedule, classMount}, from: sinceChange, within: Horizon, late: volumeUpdate, weight: 1},
-	{changes: []*change{notResized}, where: ofNamespace, can: []string{classMount}, from: sinceChange, within: soon, weight: 1},
-	{changes: []*change{deployed}, where: ofName, can: startups, from: sinceChange, within: soon, only: []condition{isHere}, weight: 1},
-	{changes: []*change{deployed}, where: ofNameElsewhere, can: startups, from: sinceChange, within: soon, only: []condition{isElsewhere}},
+	{changes: []*change{rolledOut, takenBack}, where: whereNamespace, can: runtimes, from: sinceDoneElsewhere, within: othersTime, only: []condition{isNoVictim}, weight: 1},
+	{changes: []*change{scaledDown, scaledToZero, podDeleted}, where: whereNamespace, can: runtimes, from: sinceChange, within: othersTime, only: []condition{isNoVictim}, weight: 1},
+	{changes: []*change{noVolume}, where: whereNamespace, can: []string{classSchedule, classMount}, from: sinceChange, within: Horizon, late: volumeUpdate, weight: 1},
+	{changes: []*change{notResized}, where: whereNamespace, can: []string{classMount}, from: sinceChange, within: soon, weight: 1},
+	{changes: []*change{deployed}, where: whereName, can: startups, from: sinceChange, within: soon, only: []condition{isHere}, weight: 1},
+	{changes: []*change{deployed}, where: whereNameElsewhere, can: startups, from: sinceChange, within: soon, only: []condition{isElsewhere}},
 }
 
 var (
@@ -156,7 +161,7 @@ var (
 		return slices.Contains(e.p.Nodes, c.node) && !slices.ContainsFunc(e.p.Nodes, func(node string) bool { return node != c.node && !e.hadChange(node, c) })
 	}}
 	ofMovedPods = condition{"a pod left the node, and all its pods began after that", func(c *Change, e *explanation) bool {
-		return e.w != nil && e.w.leftAfter(c.node, earlier(e.p.Onset, c.At).Add(-statusUpdate)) && e.beganAfter(c.At.Add(-statusUpdate))
+		return e.w != nil && e.w.leftAfter(c.node, earlier(e.p.Onset, c.At).Add(-delay)) && e.beganAfter(c.At.Add(-delay))
 	}}
 	isHere      = condition{"its record is from the namespace", func(c *Change, e *explanation) bool { return c.from == e.p.Key.Namespace }}
 	isElsewhere = condition{"its record is from another namespace", func(c *Change, e *explanation) bool { return c.from != e.p.Key.Namespace }}

@@ -18,13 +18,11 @@ import (
 // Horizon is the time for which a Model keeps records.
 const Horizon = time.Hour
 
-// The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so that
-// nobody can displace what others have.
+// The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so
+// that nobody can displace what others have.
 const (
-	maxBytes        = 32 << 20
-	maxRolloutBytes = 16 << 20
-	maxFacts        = 2_000 // of a workload
-	maxRollouts     = 32    // objects with the name of a workload
+	maxBytes = 32 << 20
+	maxFacts = 10_000 // of a workload: a DaemonSet has some for each node
 )
 
 // Model holds what is known of the last hour.
@@ -35,26 +33,24 @@ type Model struct {
 	created   time.Time
 	since     time.Time // from then on records are complete
 	forgotten time.Time
-	rollouts  rollout.Model
 	workloads map[Key]*workload
 	drops     map[space]*Dropped
 	bytes     int
-	latest    time.Time // of all records
-	newest    *cut      // what the last question was about; nil: there are records since
+	newest    *cut // what the last question was about; nil: there are records since
 }
 
 // workload has the facts of a workload and of what it owns.
 type workload struct {
-	key      Key
-	id       string // of the key
-	facts    map[string]*Fact
-	rollouts map[string]bool // its keys in the model of rollouts: one for each object that had the name
-	last     time.Time
-	bytes    int
+	key   Key
+	id    string // of the key
+	facts map[string]*Fact
+	last  time.Time
+	bytes int
+	read  *rollout.Model // what all facts show of rollouts; nil: it is to be read
 }
 
-// firstList is the time after the start in which older records show that the receiver reads what exists. Later, an old
-// time shows nothing: anybody may write one.
+// firstList is the time after the start in which older records show that the receiver reads what
+// exists. Later, an old time shows nothing: anybody may write one.
 const firstList = time.Minute
 
 // space is a namespace of a cluster.
@@ -82,14 +78,12 @@ func (m *Model) Dropped(namespace string) (all Dropped) {
 	return all
 }
 
-// Add adds records. Those that it has already, and those that are older than the Horizon, change nothing.
+// Add adds records. Those that it has already, and those that are older than the Horizon, change
+// nothing.
 func (m *Model) Add(logs plog.Logs, now time.Time) {
 	m.forget(now)
-	records := record.Read(logs, m.HarmlessReasons...)
 	m.newest = nil
-	m.follow(records, now)
-	for _, r := range records {
-		m.latest = later(m.latest, r.At)
+	for _, r := range record.Read(logs, m.HarmlessReasons...) {
 		if f := factOf(r, now); !f.Last.Before(now.Add(-Horizon)) {
 			m.add(f)
 			if now.Sub(m.created) < firstList {
@@ -100,30 +94,13 @@ func (m *Model) Add(logs plog.Logs, now time.Time) {
 	m.bound()
 }
 
-// follow adds what the records say about rollouts.
-func (m *Model) follow(records []*record.Record, now time.Time) {
-	read, _ := rollout.Read(records, &m.rollouts)
-	m.rollouts.Join(read)
-	for key, w := range read.Workloads {
-		for name := range w.Revisions {
-			if _, r := m.rollouts.Revision(rollout.Key{Workload: key, Revision: name}); r != nil {
-				r.News = now.UnixNano()
-			}
-		}
-	}
-	m.rollouts.Evict(maxRolloutBytes, func(rollout.Key, *rollout.Revision) {})
-}
-
 func (m *Model) add(f *Fact) {
 	w := m.workloads[f.Key]
 	if w == nil {
-		w = &workload{key: f.Key, id: f.Key.ID(), facts: map[string]*Fact{}, rollouts: map[string]bool{}}
+		w = &workload{key: f.Key, id: f.Key.ID(), facts: map[string]*Fact{}}
 		m.workloads[f.Key] = w
 	}
 	w.last = later(w.last, f.Last)
-	if key := rollout.KeyOf(f.Subject).Workload; key != "" && len(w.rollouts) < maxRollouts {
-		w.rollouts[key] = true
-	}
 	if known := w.facts[f.Event]; known != nil {
 		m.account(w, -known.size())
 		known.join(f)
@@ -139,7 +116,10 @@ func (m *Model) add(f *Fact) {
 
 func (w *workload) space() space { return space{w.key.Cluster, w.key.Namespace} }
 
-func (m *Model) account(w *workload, bytes int) { w.bytes, m.bytes = w.bytes+bytes, m.bytes+bytes }
+// account notes that the facts of a workload have changed by a number of bytes.
+func (m *Model) account(w *workload, bytes int) {
+	w.bytes, m.bytes, w.read = w.bytes+bytes, m.bytes+bytes, nil
+}
 
 // thin drops facts of a workload: those that are no warnings first, the oldest first.
 func (m *Model) thin(w *workload, count int) {
@@ -154,7 +134,8 @@ func (m *Model) thin(w *workload, count int) {
 	m.dropped(w).Facts += count
 }
 
-// bound drops the workloads that have been quiet for the longest time, of the namespace that takes most.
+// bound drops the workloads that have been quiet for the longest time, of the namespace that takes
+// most.
 func (m *Model) bound() {
 	if m.bytes <= maxBytes {
 		return
@@ -214,20 +195,6 @@ func (m *Model) forget(now time.Time) {
 		used[w.space()] = true
 	}
 	maps.DeleteFunc(m.drops, func(in space, _ *Dropped) bool { return !used[in] })
-	m.forgetRollouts(before.UnixNano())
-}
-
-func (m *Model) forgetRollouts(before int64) {
-	for key, w := range m.rollouts.Workloads {
-		for name, r := range w.Revisions {
-			if r.News < before {
-				m.rollouts.Forget(rollout.Key{Workload: key, Revision: name})
-			}
-		}
-		if len(w.Revisions) == 0 && w.Names.Last() < before {
-			m.rollouts.Forget(rollout.Key{Workload: key}) // It also counts the bytes.
-		}
-	}
 }
 
 func later(a, b time.Time) time.Time {

@@ -3,6 +3,7 @@
 package incident_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -70,7 +71,7 @@ func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 func TestAWorkloadKeepsItsWarnings(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
-	for i := range 3000 {
+	for i := range 11_000 {
 		s.record(fmt.Sprintf("1s Deployment/web Anything: %d", i))
 	}
 	assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), 1)
@@ -90,7 +91,8 @@ func TestIDsOfWorkloads(t *testing.T) {
 	}
 }
 
-// TestHostileRecords has what anybody may write into an Event: no answer may take long, overflow or panic.
+// TestHostileRecords has what anybody may write into an Event: no answer may take long, overflow or
+// panic.
 func TestHostileRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(all ...string) string { return all[random.IntN(len(all))] }
@@ -148,7 +150,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestManyProblemsOfANamespace: those beyond the tenth stand behind those of others, but before what is over.
+// TestManyProblemsOfANamespace: those beyond the tenth stand behind those of others, but before
+// what is over.
 func TestManyProblemsOfANamespace(t *testing.T) {
 	s := newStory(t)
 	s.record("0:00 Widget/quiet !Odd namespace=other: odd")
@@ -198,12 +201,36 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// TestHarmlessReasons: users can add reasons of warnings that are no problem, such as those of policies that only audit.
+// TestHarmlessReasons: users can add reasons of warnings that are no problem, such as those of
+// policies that only audit.
 func TestHarmlessReasons(t *testing.T) {
 	for want, reasons := range map[int][]string{1: nil, 0: {"AuditOnly"}} {
 		s := newStory(t)
 		s.model.HarmlessReasons = reasons
 		s.record("0:00 Deployment/web !AuditOnly: no limits")
 		assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), want)
+	}
+}
+
+// TestAnswersAreBounded: nobody can make an answer large with many reasons, pods or containers.
+func TestAnswersAreBounded(t *testing.T) {
+	s, long := newStory(t), strings.Repeat("<", 200)
+	all := plog.NewLogs()
+	for w := range 26 {
+		for i := range 1900 {
+			line := fmt.Sprintf("1m Widget/w%d !%s%d event=%d-%d: %s", w, long, i, w, i, long)
+			records.Logs(line)[0].ResourceLogs().MoveAndAppendTo(all.ResourceLogs())
+			if i < 300 {
+				line = fmt.Sprintf("1m Pod/w%d-aaa-%s%d !FailedMount node=%s%d event=p%d-%d: %s", w, long, i, long, i, w, i, long)
+				records.Logs(line)[0].ResourceLogs().MoveAndAppendTo(all.ResourceLogs())
+			}
+		}
+	}
+	s.model.Add(all, began.Add(time.Minute))
+	at := s.model.At(began.Add(time.Minute), incident.Query{})
+	for name, answer := range map[string]any{"problems": at.Problems()[:100], "workloads": at.Workloads()} {
+		encoded, err := json.Marshal(answer)
+		require.NoError(t, err)
+		assert.Less(t, len(encoded), 4<<20, name)
 	}
 }

@@ -35,6 +35,7 @@ func (v *At) Problems() []Problem {
 		} else {
 			all[i].Unknown = fmt.Sprintf("not looked for: there are more than %d problems", maxExplained)
 		}
+		all[i].shorten()
 	}
 	return all
 }
@@ -42,6 +43,13 @@ func (v *At) Problems() []Problem {
 // mostOfNamespace is the maximum number of problems of a namespace that come before those of
 // others, so that one tenant does not displace what others look for.
 const mostOfNamespace = 10
+
+// shorten leaves out what would make an answer large.
+func (p *Problem) shorten() {
+	for _, names := range []*[]string{&p.Pods, &p.Nodes, &p.Revisions} {
+		*names = (*names)[:min(len(*names), maxRecords)]
+	}
+}
 
 // spread returns the problems with those of a namespace that are too many behind all others.
 func spread(all []*Problem) []*Problem {
@@ -80,7 +88,8 @@ func (v *At) admits(p *Problem) bool {
 	return isIn && v.query.admitsKey(p.Key, p.id) && slices.ContainsFunc(p.facts, v.query.admits)
 }
 
-// findProblems returns the problems of the workload. The intervals of several pods that overlap are one.
+// findProblems returns the problems of the workload. The intervals of several pods that overlap are
+// one.
 func (w *workloadAt) findProblems() (all []*Problem) {
 	intervals, groups := w.intervals(), map[string][]*interval{}
 	effects(intervals)
@@ -91,11 +100,19 @@ func (w *workloadAt) findProblems() (all []*Problem) {
 		all = append(all, w.newestProblem(group))
 	}
 	slices.SortFunc(all, compareProblems)
-	return all[:min(len(all), maxProblems)]
+	more := len(all) - maxProblems
+	all = all[:min(len(all), maxProblems)]
+	for _, p := range all {
+		p.Scope = append(w.scope(p), p.Scope...)
+	}
+	if more > 0 {
+		all[maxProblems-1].Scope = append(all[maxProblems-1].Scope, rollout.Plural(more, "other problem")+" of the workload left out")
+	}
+	return all
 }
 
-// newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One that goes on in
-// other pods after a pause is another one.
+// newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One
+// that goes on in other pods after a pause is another one.
 func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
 	var groups [][]*interval
 	end := time.Time{}
@@ -135,7 +152,6 @@ func (w *workloadAt) problemOf(intervals []*interval) *Problem {
 		if !goesOn && s.over.After(p.Over) {
 			p.Over, p.Because = s.over, s.because
 		}
-		p.affect(s, w.pods[s.fact.Pod])
 	}
 	slices.SortStableFunc(shown, func(a, b occurrence) int { return a.at.Compare(b.at) })
 	isKnown := map[*Fact]bool{}
@@ -146,33 +162,41 @@ func (w *workloadAt) problemOf(intervals []*interval) *Problem {
 			p.facts = append(p.facts, o.Fact)
 		}
 	}
+	p.affect(w.pods)
 	p.describe()
-	p.Scope = w.scope(p)
 	return p
 }
 
-// affect adds the pod of an interval.
-func (p *Problem) affect(s *interval, pod *rollout.PodState) {
-	add := func(to *[]string, value string) {
-		if value != "" && !slices.Contains(*to, value) {
-			*to = append(*to, value)
+// affect notes the pods that have the problem, with their nodes and revisions.
+func (p *Problem) affect(pods map[string]*rollout.PodState) {
+	type value struct {
+		of    *[]string
+		value string
+	}
+	isKnown := map[value]bool{}
+	add := func(to *[]string, text string) {
+		if v := (value{to, text}); text != "" && !isKnown[v] {
+			isKnown[v] = true
+			*to = append(*to, text)
 		}
 	}
-	add(&p.Revisions, s.fact.Revision)
-	if s.fact.Pod == "" {
-		return
+	for _, s := range p.intervals {
+		if add(&p.Revisions, s.fact.Revision); s.fact.Pod == "" {
+			continue
+		}
+		node := s.fact.Node
+		if pod := pods[s.fact.Pod]; pod != nil {
+			node = pod.Node
+		}
+		add(&p.Pods, s.fact.Object().Name)
+		add(&p.pods, s.fact.Pod)
+		add(&p.Nodes, node)
 	}
-	add(&p.Pods, s.fact.Object().Name)
-	add(&p.pods, s.fact.Pod)
-	if pod != nil {
-		add(&p.Nodes, pod.Node)
-	} else {
-		add(&p.Nodes, s.fact.Node)
-	}
+	p.PodCount = len(p.Pods)
 }
 
 const (
-	maxRecords = 20 // of an answer
+	maxRecords = 20 // of a problem in an answer, and the names of its pods, nodes and revisions
 	maxEarlier = 20 // onsets of the same problem
 	// maxProblems bounds the problems of a workload: anybody may write any number of reasons.
 	maxProblems = 100
@@ -196,7 +220,8 @@ func (p *Problem) describe() {
 	}
 }
 
-// meaning rates how much a message explains: "Back-off pulling image" and "Error: ErrImagePull" name no cause.
+// meaning rates how much a message explains: "Back-off pulling image" and "Error: ErrImagePull"
+// name no cause.
 func meaning(f *Fact) int {
 	switch {
 	case !f.IsWarning():

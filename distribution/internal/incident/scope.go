@@ -79,7 +79,8 @@ func (w *workloadAt) scopeOfRevisions(p *Problem) string {
 	return ""
 }
 
-// newestRollout returns the last rollout that began until a time, of a part of the workload; zero: of all.
+// newestRollout returns the last rollout that began until a time, of a part of the workload; zero:
+// of all.
 func (w *workloadAt) newestRollout(until time.Time, part Object) *rollout.Rollout {
 	for i := range slices.Backward(w.rolled) {
 		if r := &w.rolled[i]; !timeAt(r.Start).After(until) && (part == Object{} || r.Controller == part.String()) {

@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the stories say now")
 
-// TestStories reads the stories in testdata/stories. Each line is a record: see the package story. After a line that
-// begins with "at", the file has what the model says at this time.
+// TestStories reads the stories in testdata/stories. Each line is a record: see the package story.
+// After a line that begins with "at", the file has what the model says at this time.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)

@@ -70,7 +70,8 @@ func isAboutImage(message string) bool {
 // "Scaled up replica set web-5d9 from 0 to 3", "Scaled up replica set web-5d9 to 3 from 0".
 var scaled = regexp.MustCompile(`^Scaled (up|down) (?i:replica ?set) (\S+)(?: \(revision \d+\))?(?: from (\d+))? to (\d+)(?: from (\d+))?`)
 
-// Scaling is a change of a ReplicaSet's replicas. From is -1 if the message of a scale-down does not have it.
+// Scaling is a change of a ReplicaSet's replicas. From is -1 if the message of a scale-down does
+// not have it.
 type Scaling struct {
 	Revision string
 	From, To int
@@ -99,8 +100,8 @@ func ScalingOf(message string) (s Scaling, ok bool) {
 // virtual machine pod virt-launcher-vm-x".
 var madeBy = regexp.MustCompile(`(?i)^(?:create|delete)d? (?:virtual machine |migration target )?(pod|job):? (\S+)`)
 
-// NamedIn returns the kind, in lower case, and the name of what an owner created or deleted; empty: the
-// message names nothing.
+// NamedIn returns the kind, in lower case, and the name of what an owner created or deleted; empty:
+// the message names nothing.
 func NamedIn(message string) (kind, name string) {
 	match := madeBy.FindStringSubmatch(strings.TrimPrefix(message, combined))
 	if match == nil {
@@ -109,8 +110,8 @@ func NamedIn(message string) (kind, name string) {
 	return strings.ToLower(match[1]), match[2]
 }
 
-// PullOf returns what a message about a pull has: the image, and how long the kubelet took. Values that it does not
-// have are empty.
+// PullOf returns what a message about a pull has: the image, and how long the kubelet took. Values
+// that it does not have are empty.
 func PullOf(message string) (name string, took time.Duration) {
 	name = between(message, `image "`, `"`)
 	if before, _, ok := strings.Cut(message, " including waiting)"); ok {
@@ -134,15 +135,17 @@ func between(text, before, after string) string {
 	return value
 }
 
-// HasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
+// HasCause reports whether a message is more than "Back-off pulling image" or "Error:
+// ErrImagePull".
 func HasCause(message string) bool {
 	reason, isError := strings.CutPrefix(message, "Error: ")
 	isWord := isError && !strings.Contains(reason, " ")
 	return !strings.HasPrefix(message, "Back-off") && !isWord
 }
 
-// harmless are warnings of objects that run in spite of them, or of controllers that repeat at once what has failed.
-// No later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
+// harmless are warnings of objects that run in spite of them, or of controllers that repeat at once
+// what has failed. No later Event shows that they are over. Without a pull secret, the pull shows
+// whether it fails.
 var harmless = map[string]bool{
 	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
 	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true, "LoggingDisabled": true, "CgroupV1": true, "InvalidDiskCapacity": true,
@@ -150,7 +153,8 @@ var harmless = map[string]bool{
 	"FailedToCreateEndpoint": true,
 }
 
-// HarmlessReasons returns the reasons of warnings that are no problem, in the order of the alphabet.
+// HarmlessReasons returns the reasons of warnings that are no problem, in the order of the
+// alphabet.
 func HarmlessReasons() []string { return slices.Sorted(maps.Keys(harmless)) }
 
 // JobFailures are the reasons of Events that report that a Job failed.

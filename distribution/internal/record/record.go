@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record reads the receiver's log records once: what an Event says, about which object, and where that object
-// belongs. The rollouts and the problems are computed from these values.
+// Package record reads the receiver's log records once: what an Event says, about which object, and
+// where that object belongs. The rollouts and the problems are computed from these values.
 package record
 
 import (
@@ -50,8 +50,10 @@ type Record struct {
 	First, At  time.Time
 }
 
-// Read returns the records of Events. Reasons of warnings that are no problem come in addition to the known ones.
+// Read returns the records of Events. Reasons of warnings that are no problem come in addition to
+// the known ones.
 func Read(logs plog.Logs, harmlessReasons ...string) (all []*Record) {
+	all = make([]*Record, 0, logs.LogRecordCount())
 	for _, resource := range logs.ResourceLogs().All() {
 		var s *Subject
 		for _, scope := range resource.ScopeLogs().All() {
@@ -87,15 +89,24 @@ func recordOf(attributes pcommon.Map, s *Subject, record plog.LogRecord) *Record
 		Count: number(event, "k8s.event.count"), N: number(event, "k8s.event.occurrences"), First: at, At: at,
 	}
 	r.Kind = KindOf(r.Reason, r.Message)
-	if since, err := time.Parse(time.RFC3339Nano, text(event, "k8s.event.start_time")); err == nil && r.Count > 1 && since.Before(at) {
-		r.First = time.Unix(0, max(0, since.Unix())*int64(time.Second)+int64(since.Nanosecond())).UTC()
+	if r.Count > 1 {
+		r.First = startOf(event, at)
 	}
 	r.identify()
 	return r
 }
 
-// identify makes an Event of its own of each record that has another message: those of a combined Event that is no
-// failure are each about something else, such as another pod.
+// startOf returns when the Event occurred first, not later than at another time.
+func startOf(event pcommon.Map, at time.Time) time.Time {
+	start, err := time.Parse(time.RFC3339Nano, text(event, "k8s.event.start_time"))
+	if err != nil || !start.Before(at) {
+		return at
+	}
+	return time.Unix(max(0, start.Unix()), int64(start.Nanosecond())).UTC()
+}
+
+// identify makes an Event of its own of each record that has another message: those of a combined
+// Event that is no failure are each about something else, such as another pod.
 func (r *Record) identify() {
 	switch {
 	case r.Event == "":
@@ -108,11 +119,12 @@ func (r *Record) identify() {
 // IsWarning reports whether the type is not Normal.
 func (r *Record) IsWarning() bool { return r.Type != "Normal" }
 
-// IsFailure reports whether something did not work. A kubelet reports that it waits to pull an image again as Normal.
+// IsFailure reports whether something did not work. A kubelet reports that it waits to pull an
+// image again as Normal.
 func (r *Record) IsFailure() bool { return r.IsWarning() || r.Kind == KindPullFailed }
 
-// combined begins the messages of an Event that stands for others with the same reason: from the tenth
-// message within ten minutes on, a controller writes all of them into one Event.
+// combined begins the messages of an Event that stands for others with the same reason: from the
+// tenth message within ten minutes on, a controller writes all of them into one Event.
 const combined = "(combined from similar events): "
 
 func isCombined(message string) bool { return strings.HasPrefix(message, combined) }
@@ -123,7 +135,8 @@ func (r *Record) Text() string { return strings.TrimPrefix(r.Message, combined) 
 // assigned matches the message of the scheduler: its Events have no node.
 var assigned = regexp.MustCompile(`^Successfully assigned \S+ to (\S+)$`)
 
-// NodeOfPod returns the node of the Event, or the one that the scheduler has chosen; empty: not known.
+// NodeOfPod returns the node of the Event, or the one that the scheduler has chosen; empty: not
+// known.
 func (r *Record) NodeOfPod() string {
 	if r.Pod != "" && r.Reason == "Scheduled" {
 		if match := assigned.FindStringSubmatch(r.Message); match != nil {

@@ -3,6 +3,9 @@
 package record_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -27,7 +30,8 @@ func only(t *testing.T, line string, change func(plog.LogRecord)) *record.Record
 
 func unchanged(plog.LogRecord) {}
 
-// TestCombinedEvents: each record of a combined Event is an Event of its own, unless all of them report a failure.
+// TestCombinedEvents: each record of a combined Event is an Event of its own, unless all of them
+// report a failure.
 func TestCombinedEvents(t *testing.T) {
 	t.Parallel()
 	created := only(t, "10s ReplicaSet/web-aaa SuccessfulCreate event=e x12/1s: (combined from similar events): Created pod: web-aaa-x", unchanged)
@@ -46,7 +50,8 @@ func TestCombinedEvents(t *testing.T) {
 	}
 }
 
-// TestTimesOutsideOfTheRange: no time overflows when it is a number of nanoseconds, or when a duration is added.
+// TestTimesOutsideOfTheRange: no time overflows when it is a number of nanoseconds, or when a
+// duration is added.
 func TestTimesOutsideOfTheRange(t *testing.T) {
 	t.Parallel()
 	for _, start := range []string{"-0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "2300-01-01T00:00:00Z", "9999-01-01T00:00:00Z"} {
@@ -65,4 +70,24 @@ func TestChosenNode(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "node-7", only(t, "0s Pod/web-aaa-x Scheduled: Successfully assigned shop/web-aaa-x to node-7", unchanged).NodeOfPod())
 	assert.Empty(t, only(t, "0s Widget/w Scheduled: Successfully assigned shop/w to node-7", unchanged).NodeOfPod())
+}
+
+// TestReasonsOfFailedJobs: the alerts and the example of severities have all reasons with which a
+// Job fails.
+func TestReasonsOfFailedJobs(t *testing.T) {
+	t.Parallel()
+	list := regexp.MustCompile(`"([^"]*BackoffLimitExceeded\|[^"]*)"`)
+	for file, lists := range map[string]int{"deploy/chart/rules/kube-events.yaml": 3, "deploy/manifests/prometheusrule.yaml": 3, "examples/severity/collector.yaml": 1} {
+		content, err := os.ReadFile(filepath.Join("../../..", file))
+		require.NoError(t, err)
+		found := list.FindAllStringSubmatch(string(content), -1)
+		assert.Len(t, found, lists, file)
+		for _, match := range found {
+			pattern, err := regexp.Compile("^(?:" + match[1] + ")$")
+			require.NoError(t, err, file)
+			for _, reason := range record.JobFailures {
+				assert.Regexp(t, pattern, reason, file)
+			}
+		}
+	}
 }

@@ -79,33 +79,35 @@ func (s *Subject) BelongsToNode() bool {
 
 // IsWorkload reports whether the records are about the workload itself.
 func (s *Subject) IsWorkload() bool {
-	return s.Object().Kind == strings.ToLower(s.Workload.Kind) && s.Object().Name == s.Workload.Name
+	return strings.EqualFold(s.Object().Kind, s.Workload.Kind) && s.Object().Name == s.Workload.Name
 }
 
-// ownersIn returns the owners, the nearest one first.
-func ownersIn(attributes pcommon.Map) (all []Object) {
+// ownersIn returns the owners in the form of kubectl, the nearest one first.
+func ownersIn(attributes pcommon.Map) []string {
 	owners, ok := attributes.Get("k8s.owner.chain")
 	if !ok || owners.Type() != pcommon.ValueTypeSlice {
 		return nil
 	}
 	last := owners.Slice().Len() - 1
+	all := make([]string, 0, min(last, maxChain)+1)
 	for i, owner := range owners.Slice().All() {
-		if i >= maxChain && i < last {
-			continue // The end of the chain is the workload.
+		if i < maxChain || i == last { // The end of the chain is the workload.
+			all = append(all, Cut(owner.AsString(), 3*maxName))
 		}
-		kind, name, _ := strings.Cut(Cut(owner.AsString(), 3*maxName), "/")
-		kind, group, _ := strings.Cut(kind, ".")
-		all = append(all, Object{kind, group, name})
 	}
 	return all
 }
 
-func chainOf(attributes pcommon.Map, owners []Object) []Object {
-	chain := slices.Clone(owners)
-	slices.Reverse(chain)
+func chainOf(attributes pcommon.Map, owners []string) []Object {
+	chain := make([]Object, 0, len(owners)+2)
+	for _, owner := range slices.Backward(owners) {
+		kind, name, _ := strings.Cut(owner, "/")
+		kind, group, _ := strings.Cut(kind, ".")
+		chain = append(chain, Object{kind, group, name})
+	}
 	involved, top := objectIn(attributes, "k8s.object."), objectIn(attributes, "k8s.workload.")
 	if len(chain) == 0 && top.Name != "" && (top.Kind != involved.Kind || top.Name != involved.Name) {
-		chain = []Object{top} // The records have no chain.
+		chain = append(chain, top) // The records have no chain.
 	}
 	return append(chain, involved)
 }
@@ -120,7 +122,7 @@ func objectIn(attributes pcommon.Map, prefix string) Object {
 }
 
 // revision returns the name of the revision. Owners have the form of kubectl.
-func (s *Subject) revision(attributes pcommon.Map, owners []Object) string {
+func (s *Subject) revision(attributes pcommon.Map, owners []string) string {
 	switch o := s.Object(); {
 	case s.Pod != "":
 		return cmp.Or(text(attributes, HashAttribute), s.ownerRevision(attributes, owners))
@@ -134,7 +136,7 @@ func (s *Subject) revision(attributes pcommon.Map, owners []Object) string {
 
 // controller returns what makes the revision, and other revisions after it. A ReplicaSet and a Job
 // are made once; what has the label of revisions makes all of them.
-func (s *Subject) controller(attributes pcommon.Map, owners []Object) string {
+func (s *Subject) controller(attributes pcommon.Map, owners []string) string {
 	switch {
 	case s.Pod != "" && text(attributes, HashAttribute) == "":
 		return nameAt(owners, 1)
@@ -144,11 +146,11 @@ func (s *Subject) controller(attributes pcommon.Map, owners []Object) string {
 	return s.Object().String()
 }
 
-func nameAt(owners []Object, i int) string {
+func nameAt(owners []string, i int) string {
 	if i >= len(owners) {
 		return ""
 	}
-	return owners[i].String()
+	return owners[i]
 }
 
 // ownerRevision returns the revision that the owner of a pod is; empty: it is not known. The name
@@ -156,19 +158,19 @@ func nameAt(owners []Object, i int) string {
 // of another owner can be used again: when a virtual machine restarts, its new instance has the old
 // name. Then the UID tells them apart. If the owner is the workload, its UID is part of all ids
 // anyway.
-func (s *Subject) ownerRevision(attributes pcommon.Map, owners []Object) string {
+func (s *Subject) ownerRevision(attributes pcommon.Map, owners []string) string {
 	if len(owners) == 0 {
 		return "pod/" + s.Object().Name
 	}
 	owner := owners[0]
-	if len(owners) == 1 || owner.GroupKind() == "job.batch" || lasts(owner.GroupKind()) {
-		return owner.String()
+	if kind, _, _ := strings.Cut(owner, "/"); len(owners) == 1 || kind == "job.batch" || lasts(kind) {
+		return owner
 	}
 	uid := text(attributes, "k8s.owner.uid")
 	if uid == "" {
 		return ""
 	}
-	return owner.String() + "/" + uid
+	return owner + "/" + uid
 }
 
 // lasts reports whether objects of a kind, such as deployment.apps, live on while what they run
@@ -183,7 +185,7 @@ func lasts(kind string) bool {
 }
 
 // missing returns the attributes without which revisions would be wrong.
-func (s *Subject) missing(attributes pcommon.Map, owners []Object) (names []string) {
+func (s *Subject) missing(attributes pcommon.Map, owners []string) (names []string) {
 	need := func(all ...string) {
 		for _, name := range all {
 			if text(attributes, name) == "" {

@@ -54,8 +54,9 @@ func (m *Model) Revisions() (count int) {
 // maxRevisions bounds the revisions of a workload: what is computed for one of them depends on all.
 const maxRevisions = 256
 
-// Evict forgets revisions while the model takes more than a number of bytes: always one of the namespace that takes the
-// most, so that nobody displaces the rollouts of others. It calls forgotten with each revision.
+// Evict forgets revisions while the model takes more than a number of bytes: always one of the
+// namespace that takes the most, so that nobody displaces the rollouts of others. It calls
+// forgotten with each revision.
 func (m *Model) Evict(most int, forgotten func(Key, *Revision)) {
 	forget := func(key Key) {
 		_, r := m.Revision(key)
@@ -110,8 +111,8 @@ func (m *Model) leastUsed(workload string) []Key {
 	return slices.SortedFunc(slices.Values(m.keysOf(workload)), m.compareUse)
 }
 
-// compareUse orders by what is forgotten first: a workload without a revision, a revision that was delivered, and of two
-// the one that had no news for longer.
+// compareUse orders by what is forgotten first: a workload without a revision, a revision that was
+// delivered, and of two the one that had no news for longer.
 func (m *Model) compareUse(a, b Key) int {
 	rank := func(key Key) (rank int, news int64) {
 		_, r := m.Revision(key)
@@ -148,8 +149,8 @@ func (m *Model) Forget(key Key) {
 	m.bytes -= before - w.bytes()
 }
 
-// forgetNames removes the names of a revision's pods that no other revision uses: those of a StatefulSet
-// do.
+// forgetNames removes the names of a revision's pods that no other revision uses: those of a
+// StatefulSet do.
 func (w *Workload) forgetNames(r *Revision) {
 	used := map[string]bool{}
 	for _, other := range w.Revisions {

@@ -5,19 +5,20 @@ package rollout
 import (
 	"cmp"
 	"maps"
-	"slices"
 )
 
 // Model holds what is known of rollouts. The zero value knows nothing.
 type Model struct {
-	// Workloads are by cluster, namespace and UID: a cluster-scoped object can own objects in several namespaces.
+	// Workloads are by cluster, namespace and UID: a cluster-scoped object can own objects in
+	// several namespaces.
 	Workloads map[string]*Workload `json:"w,omitempty"`
 	// Lacks has the attributes that records did not have, so that they say nothing. Read sets it.
 	Lacks []string `json:"-"`
 	bytes int      // that the model takes, about; only Join counts them
 }
 
-// Workload is an object without an owner, such as a Deployment, and what it rolled out in a namespace.
+// Workload is an object without an owner, such as a Deployment, and what it rolled out in a
+// namespace.
 type Workload struct {
 	Cluster   string `json:"c,omitempty"`
 	Namespace string `json:"s,omitempty"`
@@ -26,7 +27,8 @@ type Workload struct {
 	Name      string `json:"n,omitempty"`
 	// Activations are the times at which a revision was scaled up from zero, by UIDs of records.
 	Activations map[string]Activation `json:"a,omitempty"`
-	// Names has the pods that the workload itself created and deleted. Such records name no revision.
+	// Names has the pods that the workload itself created and deleted. Such records name no
+	// revision.
 	Names     Names                `json:"p,omitzero"`
 	Revisions map[string]*Revision `json:"r,omitempty"`
 }
@@ -59,8 +61,8 @@ func (n *Names) Last() (last int64) {
 
 // Revision is one version of a workload's pods, such as a ReplicaSet.
 type Revision struct {
-	// Controller is the object that makes the revision, such as a Deployment, in the form of kubectl. A
-	// custom resource can own several.
+	// Controller is the object that makes the revision, such as a Deployment, in the form of
+	// kubectl. A custom resource can own several.
 	Controller string `json:"o,omitempty"`
 	// Attributes become the resource of the spans.
 	Attributes map[string]string `json:"a,omitempty"`
@@ -160,51 +162,6 @@ func (w *Workload) Clone() *Workload {
 		c.Revisions[name] = &copied
 	}
 	return &c
-}
-
-// Until returns what was known at a time. Of an Event that has occurred since, only its first time is.
-func (w *Workload) Until(at int64) *Workload {
-	c := w.Clone()
-	c.Names.cut(at)
-	maps.DeleteFunc(c.Activations, func(_ string, a Activation) bool { return a.At > at })
-	maps.DeleteFunc(c.Revisions, func(_ string, r *Revision) bool { return r.First > at })
-	for _, r := range c.Revisions {
-		r.Names.cut(at)
-		maps.DeleteFunc(r.Steps, func(s Step, _ bool) bool { return s.At > at })
-		r.Events = eventsUntil(r.Events, at)
-		for uid, p := range r.Pods {
-			known := *p
-			known.Events = eventsUntil(p.Events, at)
-			if r.Pods[uid] = &known; len(known.Events) == 0 {
-				delete(r.Pods, uid)
-			}
-		}
-	}
-	return c
-}
-
-func eventsUntil(all map[string]Event, at int64) map[string]Event {
-	known := map[string]Event{}
-	for uid, e := range all {
-		if e.Last > at {
-			e.Last, e.Count = e.First, 1
-		}
-		if e.Last <= at {
-			known[uid] = e
-		}
-	}
-	return known
-}
-
-func (n Names) cut(at int64) {
-	for _, names := range []map[string][]int64{n.Created, n.Deleted} {
-		for name, times := range names {
-			names[name] = slices.DeleteFunc(slices.Clone(times), func(t int64) bool { return t > at })
-			if len(names[name]) == 0 {
-				delete(names, name)
-			}
-		}
-	}
 }
 
 func (n Names) clone() Names {

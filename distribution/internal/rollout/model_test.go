@@ -61,7 +61,8 @@ func TestEachPodHasATrace(t *testing.T) {
 	}
 }
 
-// TestWrongClocks: the records of kubelets are hours away from those of the control plane. No span ends before it starts.
+// TestWrongClocks: the records of kubelets are hours away from those of the control plane. No span
+// ends before it starts.
 func TestWrongClocks(t *testing.T) {
 	t.Parallel()
 	for name, s := range allStories(t) {
@@ -120,8 +121,8 @@ func TestEvictIsOfTheLargestNamespace(t *testing.T) {
 	assert.Zero(t, m.Size())
 }
 
-// TestForgottenRevision: the pods of another revision can have the same names, and still need the times at
-// which they were created. Names that no other revision uses are forgotten.
+// TestForgottenRevision: the pods of another revision can have the same names, and still need the
+// times at which they were created. Names that no other revision uses are forgotten.
 func TestForgottenRevision(t *testing.T) {
 	t.Parallel()
 	m := modelOf(append(read(t, "a StatefulSet"), storyOf(`20m0s StatefulSet/db SuccessfulCreate: create Pod db-1 in StatefulSet db successful
@@ -157,7 +158,8 @@ func TestForgottenBetween(t *testing.T) {
 	}
 }
 
-// TestRollbackIsNews: the first record of a rollback can be an Event that is known, and that occurs again.
+// TestRollbackIsNews: the first record of a rollback can be an Event that is known, and that occurs
+// again.
 func TestRollbackIsNews(t *testing.T) {
 	t.Parallel()
 	const first = "replicaset.apps/shop-aaa"

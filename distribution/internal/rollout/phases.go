@@ -93,8 +93,8 @@ func (o occurrences) last() (latest int64) {
 	return latest
 }
 
-// containers returns the names of containers, in the order of their first Events. If no Event names one,
-// it returns one without a name: simulated kubelets name none.
+// containers returns the names of containers, in the order of their first Events. If no Event names
+// one, it returns one without a name: simulated kubelets name none.
 func (o occurrences) containers() (names []string) {
 	for _, e := range o {
 		if e.Container != "" && !slices.Contains(names, e.Container) {
@@ -170,7 +170,7 @@ func pull(own occurrences, container string) (p phase, ok bool) {
 	if p.start == 0 {
 		p.start = p.startFrom(pulled, failures)
 	}
-	implied := own.with(record.KindPresent, reasonCreated, reasonStarted)
+	implied := own.with(record.KindPresent, reasonCreated, reasonStarted, reasonUnhealthy)
 	switch {
 	case len(pulled) > 0:
 		p.end = pulled.first()
@@ -207,8 +207,8 @@ var restartKinds = []string{record.KindCrashed, record.KindRestarted}
 // claimed are the kinds of warnings that the phases of a container show.
 var claimed = []string{record.KindPullFailed, record.KindCrashed, reasonFailed}
 
-// isClaimed reports whether a phase shows the warning. The pod shows others, such as those that name
-// no container.
+// isClaimed reports whether a phase shows the warning. The pod shows others, such as those that
+// name no container.
 func isClaimed(warning *occurrence) bool {
 	return warning.kind() == reasonUnplaced || warning.Container != "" && slices.Contains(claimed, warning.kind())
 }
@@ -218,16 +218,18 @@ func start(own occurrences, container string) (p phase, ok bool) {
 	created, started, failures := own.with(reasonCreated), own.with(reasonStarted), own.with(reasonFailed)
 	again := own.with(restartKinds...)
 	if len(failures) > 0 && len(started) == 0 {
-		// A kubelet also backs off if it cannot start the container at all, for example without the command.
+		// A kubelet also backs off if it cannot start the container at all, for example without the
+		// command.
 		failures = own.with(reasonFailed, record.KindCrashed)
 		again = own.with(record.KindRestarted)
 	}
-	if len(created)+len(started)+len(failures)+len(again) == 0 {
+	probes := own.with(reasonUnhealthy) // Only a container that runs has them.
+	if len(created)+len(started)+len(failures)+len(again)+len(probes) == 0 {
 		return p, false
 	}
 	p = phase{name: "start", container: container, start: created.first(), end: started.first(), warnings: failures}
-	if p.end == 0 && len(again) > 0 {
-		p.end = again.first()
+	if p.end == 0 {
+		p.end = earliest(again.first(), probes.first())
 	}
 	if p.start == 0 {
 		p.start = cmp.Or(own.with(reasonPulled, record.KindPresent).first(), failures.first(), p.end)

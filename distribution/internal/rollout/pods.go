@@ -37,8 +37,9 @@ type view struct {
 	settled bool        // it is proven to be available, or its Job has ended
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
 	stopped int64
-	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
-	// owner says how many pods it wants, only pods that it did not delete can be gone: it replaces them.
+	// gone reports that the pod ended, was deleted, or lost its place to another one before its
+	// rollout ended. If the owner says how many pods it wants, only pods that it did not delete can
+	// be gone: it replaces them.
 	gone bool
 }
 
@@ -88,7 +89,11 @@ func (v *view) judge(x *run, o Options) {
 		if p := &v.phases[i]; p.name == "restart" {
 			soon := p.end + int64(o.Idle/2)
 			p.late = p.start > v.limit
-			p.fail(p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(soon))
+			// A container that crashed again and again can run at this moment: a proof shows that
+			// it goes on, or some time.
+			isRecent := min(x.until, o.Now.UnixNano())-p.end <= int64(o.Idle)
+			crashes := x.left > 0 && x.proof < p.end && isRecent && p.warnings.count() >= leastCrashes
+			p.fail(p.end <= v.limit && !IsJob(x.revision) && (crashes || v.endedBefore(soon)))
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
@@ -96,6 +101,10 @@ func (v *view) judge(x *run, o Options) {
 	})
 	v.active = v.endOf(func(p *phase) bool { return !p.late })
 }
+
+// leastCrashes is the number of crashes from which on a container that runs again is not taken for
+// healthy.
+const leastCrashes = 2
 
 // startedAt returns when the last container started that is known; 0: one of them has not.
 func (v *view) startedAt() (at int64) {
@@ -117,8 +126,8 @@ func bothTimes(a, b []int64) []int64 {
 	return all
 }
 
-// deletion returns when the owner deleted the pod; 0: not known. A ReplicaSet uses a name once, and a
-// StatefulSet again: its last deletion before the kubelet killed the pod is that of this pod.
+// deletion returns when the owner deleted the pod; 0: not known. A ReplicaSet uses a name once, and
+// a StatefulSet again: its last deletion before the kubelet killed the pod is that of this pod.
 func deletion(killed int64, own, workload []int64) int64 {
 	if len(own) > 0 {
 		return own[0]
@@ -164,7 +173,8 @@ func (v *view) addPhases() {
 // endedBefore reports whether the pod ended before a time.
 func (v *view) endedBefore(at int64) bool { return v.stop != nil && v.stop.start < at }
 
-// isStopping reports whether a kubelet killed the pod. If a container started later, the pod only got a new sandbox.
+// isStopping reports whether a kubelet killed the pod. If a container started later, the pod only
+// got a new sandbox.
 func isStopping(pod *Pod) bool {
 	killed, started := int64(0), int64(0)
 	for _, e := range pod.Events {
@@ -187,7 +197,8 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if started := v.startedAt(); started != 0 && x.proof >= max(started, warning.Last) {
 		return true
 	}
-	// A kubelet that has written many Events about the pod writes one in five minutes, however often the probe fails.
+	// A kubelet that has written many Events about the pod writes one in five minutes, however
+	// often the probe fails.
 	pause, many := int64(min(StopWindow, o.Idle)), v.events.without(ReasonScheduled, reasonUnplaced).count() >= ManyEvents
 	wait := pause
 	switch {
@@ -200,7 +211,8 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if o.Now.UnixNano()-warning.Last <= wait {
 		return false
 	}
-	// A failure long after the start is not the one of the start, and the probe of a healthy pod can fail while it ends.
+	// A failure long after the start is not the one of the start, and the probe of a healthy pod
+	// can fail while it ends.
 	isAnother := !many && (warning.Last > v.limit || v.stop != nil && warning.Last >= v.stop.start)
 	if !many {
 		pause /= 2 // A kubelet writes about each failure.
@@ -208,7 +220,8 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	return isAnother || !v.endedBefore(warning.Last+pause)
 }
 
-// ManyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.
+// ManyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not
+// need all of them.
 const ManyEvents = 20
 
 // endOf returns the end of the last of some phases. If one of them has not ended, or no container

@@ -64,8 +64,8 @@ func liveThrough(t *testing.T, journal [][]byte, random *rand.Rand) *rollout.Mod
 	return m
 }
 
-// disturbed returns all entries, some of them twice, and many out of order: each object's records come from another
-// process, and a new leader emits some again.
+// disturbed returns all entries, some of them twice, and many out of order: each object's records
+// come from another process, and a new leader emits some again.
 func disturbed(s [][]byte, random *rand.Rand) (all [][]byte) {
 	all = slices.Clone(s)
 	for range random.IntN(len(s)) {

@@ -37,8 +37,9 @@ type reader struct {
 	to, known *Model
 }
 
-// Read returns what records say about rollouts, and how many of them say something. It leaves out attributes that
-// another model has anyway: they are most of what records say, and most of what is saved of them.
+// Read returns what records say about rollouts, and how many of them say something. It leaves out
+// attributes that another model has anyway: they are most of what records say, and most of what is
+// saved of them.
 func Read(records []*record.Record, known *Model) (*Model, int) {
 	in, used := reader{&Model{}, known}, 0
 	for _, r := range records {
@@ -127,8 +128,8 @@ func (in reader) readPod(of *record.Record) bool {
 	return true
 }
 
-// KeyOf returns the key in a Model of what records are about; an empty workload has no rollouts, and an empty revision
-// is not known.
+// KeyOf returns the key in a Model of what records are about; an empty workload has no rollouts,
+// and an empty revision is not known.
 func KeyOf(s *record.Subject) (key Key) {
 	if s.Workload.UID != "" && !s.BelongsToNode() {
 		key = Key{s.Cluster + "/" + s.Namespace + "/" + s.Workload.UID, s.Revision}
@@ -144,7 +145,8 @@ func (in reader) workload(s *record.Subject) *Workload {
 	return w
 }
 
-// revision returns the revision in the model, with the attributes that become the resource of its spans.
+// revision returns the revision in the model, with the attributes that become the resource of its
+// spans.
 func (in reader) revision(of *record.Record, name string) *Revision {
 	r := in.workload(of.Subject).revision(name)
 	r.Controller = max(r.Controller, of.Controller)

@@ -66,7 +66,7 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 		}
 	}
 	next := h.end(e)
-	steps := slices.DeleteFunc(r.steps(), func(s Step) bool { return s.At < e.start || s.At >= next })
+	steps := slices.DeleteFunc(slices.Clone(h.stepsOf(r)), func(s Step) bool { return s.At < e.start || s.At >= next })
 	until := x.closedBy(steps, next, o)
 	x.closed = until
 	if x.until != always { // The last pods of one that another rollout replaced, or that was taken back, end a bit later.
@@ -113,7 +113,8 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 	return until
 }
 
-// noteFormer notes how many pods of former revisions are left, and when the last of them was taken away.
+// noteFormer notes how many pods of former revisions are left, and when the last of them was taken
+// away.
 func (w *Workload) noteFormer(h history, x *run) {
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
@@ -129,9 +130,10 @@ func (w *Workload) noteFormer(h history, x *run) {
 				x.proof = max(x.proof, at)
 			}
 		}
-		if s, ok := r.stepBefore(x.until); ok {
-			left = max(0, min(s.To, w.replicasAt(r, x.start)-ended))
-			x.proof = r.scaledDown(x.start, x.until)
+		steps := h.stepsOf(r)
+		if _, s, ok := steps.since(x.until); ok {
+			left = max(0, min(s.To, steps.replicas(x.start)-ended))
+			x.proof = steps.down(x.start, x.until)
 		}
 		if x.left += left; left > 0 {
 			x.leftOf = name
@@ -153,19 +155,8 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 	return earliest(at, inOrder(pod.Events).with(record.KindStopping).first())
 }
 
-// replicasAt returns how many pods a revision had at a time, by its scalings.
-func (w *Workload) replicasAt(r *Revision, at int64) int {
-	for _, s := range r.steps() {
-		if s.At >= at && s.From >= 0 {
-			return s.From
-		}
-	}
-	s, _ := r.stepBefore(at)
-	return s.To
-}
-
-// closedBy returns when the rollout was complete, and something else began; until: it was not. The steps are in the order
-// of time, as are the pods.
+// closedBy returns when the rollout was complete, and something else began; until: it was not. The
+// steps are in the order of time, as are the pods.
 func (x *run) closedBy(steps []Step, until int64, o Options) int64 {
 	wanted, count, started, last, isScaled := 0, 0, 0, int64(0), len(steps) > 0
 	complete := func() (at int64) {
@@ -234,9 +225,10 @@ func isBetween(times []int64, from, until int64) bool {
 	return slices.ContainsFunc(times, func(at int64) bool { return at >= from && at < until })
 }
 
-// plan returns how many pods the rollout wants, and notes which are gone. A Deployment says it: by how many pods it
-// scaled the revision up, without those that it took back before they started. Records of that can be missing: a
-// controller writes at most 25 Events about a Deployment at once. Then the pods count that have not ended.
+// plan returns how many pods the rollout wants, and notes which are gone. A Deployment says it: by
+// how many pods it scaled the revision up, without those that it took back before they started.
+// Records of that can be missing: a controller writes at most 25 Events about a Deployment at once.
+// Then the pods count that have not ended.
 func (w *Workload) plan(x *run, until int64) int {
 	if x.scaled == 0 {
 		return w.wanted(x, until)
@@ -257,9 +249,9 @@ func (w *Workload) plan(x *run, until int64) int {
 
 func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end }
 
-// wanted returns how many pods the owner wants, if no scaling has a record: a StatefulSet, a DaemonSet and a Job emit
-// none. It leaves out pods that ended, were deleted or were replaced before the rollout ended. A Job's pod that ended
-// after its start is not gone.
+// wanted returns how many pods the owner wants, if no scaling has a record: a StatefulSet, a
+// DaemonSet and a Job emit none. It leaves out pods that ended, were deleted or were replaced
+// before the rollout ended. A Job's pod that ended after its start is not gone.
 func (w *Workload) wanted(x *run, until int64) (count int) {
 	latest, seen := map[string]*view{}, map[string]bool{}
 	for _, v := range x.initial {
@@ -309,7 +301,8 @@ func (x *run) count(condition func(*view) bool) (count int) {
 	return count
 }
 
-// done returns when all pods had started; 0: they have not. Those of another scale-up of a first rollout do not count.
+// done returns when all pods had started; 0: they have not. Those of another scale-up of a first
+// rollout do not count.
 func (x *run) done() (at int64) {
 	count := x.planned
 	if x.replaced == "" && x.first > 0 {

@@ -28,7 +28,8 @@ type Rollout struct {
 	Record     string // log.record.uid of the record that began it; empty: the first pod shows it
 	Replaced   string // the revision that it replaces; empty: not known, or none
 	Reason     string // empty: not known
-	// Images and Former are those of this revision and of the replaced one, by container; empty: not known.
+	// Images and Former are those of this revision and of the replaced one, by container; empty:
+	// not known.
 	Images, Former map[string]string
 	Outcome        string
 	Available      int64 // when something proved that its pods were available; 0: nothing did
@@ -37,8 +38,8 @@ type Rollout struct {
 	Closed         int64 // scalings after this time are no part of it
 }
 
-// States returns the rollouts and the pods of a workload, the oldest first. The scheduled runs of a CronJob are no
-// rollouts.
+// States returns the rollouts and the pods of a workload, the oldest first. The scheduled runs of a
+// CronJob are no rollouts.
 func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 	h := w.history()
 	for revision, r := range w.Revisions {
@@ -76,12 +77,13 @@ func (w *Workload) summary(x *run, o Options) Rollout {
 	if s.Outcome == Complete {
 		s.Available = max(x.end, s.Available)
 	}
-	s.Reason = s.reason(x, o, w.Revisions[x.revision].isScaledDownBefore(x.start))
+	s.Reason = s.reason(x, o, w.Revisions[x.revision].steps().down(0, x.start) != 0)
 	return s
 }
 
-// reason returns why the revision was rolled out; empty: no record shows it. The first one has nothing to scale down:
-// that is known when a program had time to become ready. A revision returns if it was scaled down before.
+// reason returns why the revision was rolled out; empty: no record shows it. The first one has
+// nothing to scale down: that is known when a program had time to become ready. A revision returns
+// if it was scaled down before.
 func (s *Rollout) reason(x *run, o Options, returns bool) string {
 	hadTime := s.Outcome == Complete && o.Now.UnixNano() > x.end+int64(StopWindow)
 	switch {
@@ -112,8 +114,8 @@ func (w *Workload) recordOf(e episode) string {
 	return ""
 }
 
-// replacedBy returns the revision that a rollout replaces: the newest one that had pods when it began, or was
-// scaled down in it. Empty: no record shows it.
+// replacedBy returns the revision that a rollout replaces: the newest one that had pods when it
+// began, or was scaled down in it. Empty: no record shows it.
 func (w *Workload) replacedBy(h history, e episode) (found string) {
 	if IsJob(e.revision) {
 		return ""
@@ -121,7 +123,7 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 	latest, until := int64(0), w.nextOf(h, e)
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
-		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(e.start, until) {
+		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(h.stepsOf(r), e.start, until) {
 			continue
 		}
 		since := int64(1)
@@ -137,12 +139,13 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 	return found
 }
 
-// hadPodsBefore reports whether the revision had pods when another one began, which was the current one until a time.
-func (r *Revision) hadPodsBefore(at, until int64) bool {
-	if r.scaledDown(at, until) != 0 {
+// hadPodsBefore reports whether the revision had pods when another one began, which was the current
+// one until a time.
+func (r *Revision) hadPodsBefore(steps steps, at, until int64) bool {
+	if steps.down(at, until) != 0 {
 		return true
 	}
-	if newest, ok := r.stepBefore(at); ok {
+	if _, newest, ok := steps.since(at); ok {
 		return newest.To > 0
 	}
 	for _, p := range r.Pods {
@@ -194,7 +197,7 @@ type PodState struct {
 func (w *Workload) Replicas() map[string]int {
 	all := map[string]int{}
 	for name, r := range w.Revisions {
-		if s, ok := r.stepBefore(always); ok {
+		if _, s, ok := r.steps().since(always); ok {
 			all[name] = s.To
 		}
 	}

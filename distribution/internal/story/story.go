@@ -2,10 +2,11 @@
 
 // Package story reads records from lines of text. Only tests use it.
 //
-// A line is TIME OBJECT REASON SETTINGS: MESSAGE. The time is since the begin of the story, as 4:10 or 4m10s. The object
-// is KIND/NAME, with its owners after a <; pods and ReplicaSets have the usual ones. A warning has a ! before the reason,
-// and a container is in braces after it. A setting x3/10s is the third occurrence since 10 s. Without a reason, "starts"
-// are the records of a pod that starts.
+// A line is TIME OBJECT REASON SETTINGS: MESSAGE. The time is since the begin of the story, as 4:10
+// or 4m10s. The object is KIND/NAME, with its owners after a <; pods and ReplicaSets have the usual
+// ones. A warning has a ! before the reason, and a container is in braces after it. A setting
+// x3/10s is the third occurrence since 10 s. Without a reason, "starts" are the records of a pod
+// that starts.
 package story
 
 import (
@@ -31,7 +32,9 @@ type Record struct {
 	Container  string // NAME, or KIND:NAME
 	Message    string
 	Warning    bool
-	// Settings are new (occurrences since the record before), time (of the record, if it is late), inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash, event, count, since, related, owner, resolution, top and topuid.
+	// Settings are new (occurrences since the record before), time (of the record, if it is late),
+	// inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash,
+	// event, count, since, related, owner, resolution, top and topuid.
 	Settings map[string]string
 }
 
@@ -164,7 +167,8 @@ func putAll(to pcommon.Map, all map[string]string) {
 	}
 }
 
-// ownersOf returns the owners of an object: without owners of its own, those of a pod of a Deployment.
+// ownersOf returns the owners of an object: without owners of its own, those of a pod of a
+// Deployment.
 func ownersOf(kind, name string, own []string) (chain []string) {
 	if len(own) > 0 || kind != "Pod" && kind != "ReplicaSet" {
 		return slices.DeleteFunc(own, func(owner string) bool { return owner == "" })
