@@ -37,16 +37,17 @@ type window struct {
 type kept struct {
 	newest *corev1.Event
 	states []keptState         // in the order in which their events first came
-	index  map[eventObject]int // of the states of events that are not deleted
+	index  map[eventObject]int // of the states
 	first  uint64              // the lowest version that the first of them may have had; 0: it is not known
 	place  *list.Element       // in keeping of the stream
 }
 
 type keptState struct {
 	seen
-	at        time.Time // when the first state of the event was seen, or its deletion
+	at        time.Time // when the first state of the event was seen
 	isFirst   bool      // of the event
-	isDeleted bool
+	deletion  *seen     // nil: the event was not deleted
+	deletedAt time.Time
 }
 
 // eventObject is an event, which may have been created several times.
@@ -133,12 +134,9 @@ func (w *windows) delete(ev *corev1.Event, last seen, now time.Time) bool {
 	if open == nil || open.kept == nil {
 		return false
 	}
-	object := eventObject{last.identity, last.uid}
-	_, isKept := open.kept.index[object]
+	i, isKept := open.kept.index[eventObject{last.identity, last.uid}]
 	if isKept {
-		delete(open.kept.index, object)
-		open.kept.states = append(open.kept.states, keptState{seen: last, at: now, isDeleted: true})
-		w.bytes += eventOverhead
+		open.kept.states[i].deletion, open.kept.states[i].deletedAt = &last, now
 	}
 	return isKept
 }

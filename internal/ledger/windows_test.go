@@ -117,6 +117,19 @@ func TestADeletionThatAWindowKeepsIsRememberedAfterIt(t *testing.T) {
 	require.Zero(t, l.Len(), "its time counts from the deletion, not from the end of the window")
 }
 
+// A stream that resumes after a deletion gets some of them again.
+func TestADeletionThatAWindowKeepsMayComeTwice(t *testing.T) {
+	l := withWindows("")
+	change(l, "", observed("1", "ns", "BackOff", 1), start)
+	change(l, "", observed("2", "ns", "BackOff", 3), start)
+	for range 2 {
+		l.Delete("", observed("3", "ns", "BackOff", 3), start)
+	}
+	records := l.Due(start.Add(time.Minute), 10)
+	require.Len(t, records, 1)
+	require.EqualValues(t, 2, records[0].Occurrences)
+}
+
 func TestADeletionOfWhatNoWindowKeepsIsRememberedAtOnce(t *testing.T) {
 	l := withWindows("")
 	change(l, "", observed("1", "ns", "BackOff", 1), start)

@@ -98,6 +98,8 @@ func (e *environment) checkSilence() {
 		return // Records around a restore may be missing.
 	case e.leaderIsNew():
 		return // The contract: "If a pipeline has rejected data for more than a minute".
+	case e.disturbed(time.Now().Add(-2*overdue), time.Now(), func(f *Fault) bool { return f.is(LeaseForbidden) }):
+		return // Without the permission for the Lease, nobody leads: the elector logs it.
 	case e.isBetweenLeaders():
 		return // A standby does not see what kept the last leader from delivering.
 	}
