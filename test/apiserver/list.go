@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -235,9 +234,7 @@ func (s *Server) page(c *call, at snapshot) (page []*record, list metav1.ListMet
 			continue
 		}
 		page = append(page, r)
-		// A token has no invalid UTF-8, as some simulated names have.
-		isEnd := at.limit > 0 && int64(len(page)) >= at.limit && utf8.ValidString(r.key)
-		if left := int64(len(scope) - i - 1); isEnd && left > 0 {
+		if left := int64(len(scope) - i - 1); int64(len(page)) == at.limit && left > 0 {
 			list.Continue = encodeContinue(strings.TrimPrefix(r.key, c.prefix)+"\x00", version)
 			if c.options.FieldSelector.Empty() {
 				list.RemainingItemCount = &left

@@ -146,7 +146,7 @@ func (e *environment) isBetweenLeaders() bool {
 	}
 	// A standby asks after up to 2.2 retry periods, and has seen the last renewal as late.
 	election := e.plan.Lease.Duration + 5*e.plan.Lease.Retry
-	if e.disturbed(now.Add(-election), now, func(f *Fault) bool { return f.Kind.isOfAPI() || f.is(LeaseForbidden) }) {
+	if e.disturbed(now.Add(-election), now, func(f *Fault) bool { return f.Kind.isOfAPI() }) {
 		return true
 	}
 	return slices.ContainsFunc(all, func(p *process) bool {
