@@ -3,8 +3,10 @@
 package pageexporter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,130 +19,146 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
-// The tools for agents have the answers of the API, with less in them: an agent pays for each word.
-const (
-	problemsTold = 10
-	changesTold  = 20
-	eventsTold   = 20
-	recordsTold  = 3 // of a problem or a change
-	maxCall      = 64 << 10
-)
+// maxCall is the number of bytes of a call.
+const maxCall = 64 << 10
 
-// chosen has the parameters that all tools of agents have.
-type chosen struct {
-	Namespace string `json:"namespace,omitempty" jsonschema:"only this namespace; (cluster-scoped) for Nodes and others without one"`
-	Minutes   int    `json:"minutes,omitempty" jsonschema:"how far back: 5, 10, 30 or 60 (default)"`
+// tool is a question of agents. It has the answer of the API, with less in it.
+type tool struct {
+	name, description string
+	arguments         []string
+	limit             int  // values of a list, unless the agent chooses it
+	isAboutOne        bool // workload: it must be chosen
+	answer            func(*view) ([]byte, error)
 }
 
-type whatChanged struct {
-	Workload  string `json:"workload" jsonschema:"name, kind/name or id of a workload, or of a pod or another object that it owns"`
-	Time      string `json:"time,omitempty" jsonschema:"what changed before this time, such as 2026-01-02T15:04:05Z; default: now"`
-	Namespace string `json:"namespace,omitempty" jsonschema:"of the workload, if several have its name"`
+var tools = []tool{
+	{
+		"problems", "What is wrong, with causes: what goes on first, then what is over.",
+		[]string{"namespace", "minutes"}, 10, false, replyWith(forAgents, (*reply).addProblems),
+	},
+	{
+		"what_changed", "The problems of a workload with their causes, and all its changes before a time.",
+		[]string{"workload", "time", "namespace"}, 20, true, replyWith(forAgents, (*reply).addProblems, (*reply).addChanges),
+	},
+	{
+		"changes", "Rollouts, scalings, node conditions, evictions and other changes, the newest first.",
+		[]string{"namespace", "minutes", "before"}, 20, false, replyWith(forAgents, (*reply).addChanges),
+	},
+	{
+		"events", "Events in their newest state, the newest first.",
+		[]string{"namespace", "minutes", "workload", "reason", "type", "from", "until", "limit"}, 20, false, replyWith(forAgents, (*reply).addEvents),
+	},
 }
 
-type changesBefore struct {
-	chosen
-	Before string `json:"before,omitempty" jsonschema:"only changes before this time, such as 2026-01-02T15:04:05Z"`
+// argument describes an argument of tools, which is a parameter of addresses. It has one type: some
+// agents refuse several.
+type argument struct {
+	Type        string `json:"type"`
+	Description string `json:"description,omitempty"`
 }
 
-type eventsLike struct {
-	chosen
-	Workload string `json:"workload,omitempty" jsonschema:"name, kind/name or id of a workload, or of a pod or another object that it owns"`
-	Reason   string `json:"reason,omitempty"`
-	Type     string `json:"type,omitempty" jsonschema:"Warning or Normal"`
-	From     string `json:"from,omitempty" jsonschema:"a time such as 2026-01-02T15:04:05Z, instead of minutes"`
-	Until    string `json:"until,omitempty" jsonschema:"a time such as 2026-01-02T15:04:05Z"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"default 20, at most 1000"`
+var arguments = map[string]argument{
+	"namespace": {"string", "only this namespace; (cluster-scoped) for Nodes and others without one"},
+	"minutes":   {"integer", "how far back: 5, 10, 30 or 60 (default)"},
+	"workload":  {"string", "name, kind/name or id of a workload, or of a pod or another object that it owns"},
+	"time":      {"string", "what changed before this time, such as 2026-01-02T15:04:05Z; default: now"},
+	"before":    {"string", "only changes before this time, such as 2026-01-02T15:04:05Z"},
+	"reason":    {"string", ""},
+	"type":      {"string", "Warning or Normal"},
+	"from":      {"string", "a time such as 2026-01-02T15:04:05Z, instead of minutes"},
+	"until":     {"string", "a time such as 2026-01-02T15:04:05Z"},
+	"limit":     {"integer", "default 20, at most 1000"},
 }
 
 const instructions = `What is wrong in this Kubernetes cluster, and what changed before, from the Events of the last hour.
 Begin with the tool problems: each problem has its causes, the likeliest first, or says that no cause is known.
-records are log.record.uid of the log records that prove a statement: cite them. records_since is the time from which on records are complete.`
+records are log.record.uid of the log records that prove a statement: cite them. records_since is the time from which on records are complete.
+total has the lengths of lists that are cut: choose a namespace, a workload or a shorter time to see the rest.`
 
 // newAgentsHandler serves the tools over HTTP. It keeps nothing between two calls.
 func newAgentsHandler(b *board) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "kube-events", Title: "Kubernetes events"}, &mcp.ServerOptions{Instructions: instructions})
-	addTool(b, server, "problems", "What is wrong, with causes: what goes on first, then what is over.",
-		func(v *view, f filter, _ chosen) (any, error) { return v.problemsTold(f), nil })
-	addTool(b, server, "what_changed", "The problems of a workload with their causes, and all its changes before a time.",
-		func(v *view, f filter, _ whatChanged) (any, error) {
-			told := v.problemsTold(f)
-			return struct {
-				problemsAnswer
-				Changes []incident.Change `json:"changes"`
-			}{told, v.changesTold(f)}, nil
+	for _, t := range tools {
+		server.AddTool(&mcp.Tool{
+			Name: t.name, Description: t.description, InputSchema: t.schema(), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
+		}, func(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			text, err := t.call(ctx, b, call.Params.Arguments)
+			if err != nil {
+				text = err.Error() // A result, which the agent reads. An error of the protocol would end its work.
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: err != nil}, nil
 		})
-	addTool(b, server, "changes", "Rollouts, scalings, node conditions, evictions and other changes, the newest first.",
-		func(v *view, f filter, _ changesBefore) (any, error) {
-			return changesAnswer{v.head(f.at(v.now)), v.changesTold(f)}, nil
-		})
-	addTool(b, server, "events", "Events in their newest state, the newest first.",
-		func(v *view, f filter, _ eventsLike) (any, error) {
-			return eventsAnswer{v.head(f.at(v.now)), v.events(f.at(v.now), f.Limit)}, nil
-		})
+	}
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxCall,
+		Stateless: true, JSONResponse: true,
 		DisableLocalhostProtection: true, // The page checks Host, and knows allowed_hosts.
 	})
 }
 
-// addTool adds a tool. Its arguments are the parameters of an address, except that a workload can be named.
-func addTool[In any](b *board, server *mcp.Server, name, description string, answer func(*view, filter, In) (any, error)) {
-	mcp.AddTool(server, &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
-		func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
-			f, err := filterOf(in)
-			if err != nil {
-				return nil, nil, err
-			}
-			text, err := b.look(ctx, "tool "+name, f, func(v *view) ([]byte, error) {
-				f := f
-				if f.Workload, err = v.resolve(f.Namespace, f.Workload); err != nil {
-					return nil, err
-				}
-				told, err := answer(v, f, in)
-				if err != nil {
-					return nil, err
-				}
-				return json.Marshal(told)
-			})
-			if err != nil {
-				return nil, nil, err
-			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, nil, nil
-		})
+// schema describes the arguments.
+func (t tool) schema() map[string]any {
+	properties := map[string]argument{}
+	for _, name := range t.arguments {
+		properties[name] = arguments[name]
+	}
+	schema := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if t.isAboutOne {
+		schema["required"] = []string{"workload"}
+	}
+	return schema
 }
 
-// filterOf returns the filter that arguments choose.
-func filterOf(arguments any) (filter, error) {
-	encoded, err := json.Marshal(arguments)
+func (t tool) call(ctx context.Context, b *board, given json.RawMessage) (string, error) {
+	f, err := t.filter(given)
 	if err != nil {
-		return filter{}, err
+		return "", err
 	}
+	found, err := b.look(ctx, "tool "+t.name, f, t.answer)
+	if err != nil {
+		return "", err
+	}
+	return string(found.body), nil
+}
+
+// filter returns the filter that arguments choose. Agents send null, an empty text or 0 for what
+// they do not choose, and numbers as texts.
+func (t tool) filter(given json.RawMessage) (filter, error) {
 	var values map[string]any
-	if err := json.Unmarshal(encoded, &values); err != nil {
-		return filter{}, err
+	if len(given) > 0 && json.Unmarshal(given, &values) != nil {
+		return filter{}, errors.New(`arguments can be an object such as {"namespace": "shop"}`)
 	}
-	query := url.Values{"limit": {strconv.Itoa(eventsTold)}}
+	query := url.Values{"limit": {strconv.Itoa(t.limit)}}
 	for name, value := range values {
-		if name == "time" {
-			name = "before"
+		text, isText := value.(string)
+		number, isNumber := value.(float64)
+		switch {
+		case !slices.Contains(t.arguments, name):
+			return filter{}, fmt.Errorf("%.100q is not an argument: use %s", name, strings.Join(t.arguments, ", "))
+		case isNumber && number != 0, isText && text != "" && (text != "0" || arguments[name].Type == "string"):
+			query.Set(name, fmt.Sprint(value))
+		case value != nil && !isNumber && !isText:
+			return filter{}, fmt.Errorf("%s can be of the type %s", name, arguments[name].Type)
 		}
-		query.Set(name, fmt.Sprint(value))
+	}
+	if t.isAboutOne && !query.Has("workload") {
+		return filter{}, errors.New("workload is not set: use the name, kind/name or id of one, such as deployment/web")
 	}
 	return filterFrom(query)
 }
 
-// resolve returns the id of a workload with this name, kind/name or id; else that of the workload that owns such an
-// object, such as a pod. The error is errNoWorkload, or names several.
-func (v *view) resolve(namespace, name string) (id string, err error) {
+// resolve replaces the workload that is chosen by the id of the workload with this name, kind/name
+// or id; else of the one that owns such an object, such as a pod. The error is errNoWorkload, or
+// names several.
+func (v *view) resolve() error {
+	name, namespace := v.filter.Workload, v.filter.Namespace
 	if name == "" {
-		return "", nil
+		return nil
 	}
 	isNamed := func(o incident.Object) bool {
 		return strings.EqualFold(name, o.Name) || strings.EqualFold(name, o.String()) || strings.EqualFold(name, o.Kind+"/"+o.Name)
 	}
 	var found, owners []incident.Key
-	for _, s := range v.model.Workloads(incident.Query{}, v.now) {
+	for _, s := range v.model.At(v.now, incident.Query{}).Workloads() {
 		if k := s.Key; namespace != "" && namespace != k.Namespace && k.Namespace != "" {
 			continue
 		} else if name == k.ID() || isNamed(k.Top) {
@@ -154,35 +172,13 @@ func (v *view) resolve(namespace, name string) (id string, err error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("no workload with the name %.100q, nor an object of one, has an event in the last hour: %w", name, errNoWorkload)
+		return fmt.Errorf("no workload with the name %.100q, nor an object of one, has an event in the last hour: %w", name, errNoWorkload)
 	case 1:
-		return found[0].ID(), nil
+		v.key, v.filter.Workload = found[0], found[0].ID()
+		return nil
 	}
-	candidates, err := json.Marshal(found[:min(changesTold, len(found))])
-	if err != nil {
-		return "", err
-	}
-	return "", fmt.Errorf("several workloads have the name %.100q; use the id of one: %s", name, candidates)
+	candidates, err := encode(first(found, 20), "", "")
+	return cmp.Or(err, error(requestError{
+		fmt.Errorf("several workloads have the name %.100q; use the id of one: %s", name, candidates), http.StatusBadRequest,
+	}))
 }
-
-func (v *view) problemsTold(f filter) problemsAnswer {
-	all := newest(v.problems(f.at(v.now)), problemsTold)
-	for i := range all {
-		p := &all[i]
-		p.Records, p.Pods = first(p.Records), first(p.Pods)
-		for j := range p.Causes {
-			p.Causes[j].Records = first(p.Causes[j].Records)
-		}
-	}
-	return problemsAnswer{v.head(f.at(v.now)), all}
-}
-
-func (v *view) changesTold(f filter) []incident.Change {
-	all := newest(v.changes(f.at(v.now)), changesTold)
-	for i := range all {
-		all[i].Records = first(all[i].Records)
-	}
-	return all
-}
-
-func first(records []string) []string { return records[:min(recordsTold, len(records))] }

@@ -89,7 +89,7 @@ func TestAnAgentIsToldHowToAsk(t *testing.T) {
 	for want, arguments := range map[string]map[string]any{
 		`no workload with the name "nobody"`:                  {"workload": "nobody"},
 		`several workloads have the name "checkout"; use the`: {"workload": "checkout"},
-		`before is "noon": it can be a time such as`:          {"workload": "checkout", "time": "noon"},
+		`time is "noon": it can be a time such as`:            {"workload": "checkout", "time": "noon"},
 	} {
 		text, failed := call(t, agent, "what_changed", arguments)
 		assert.True(t, failed)
@@ -100,4 +100,80 @@ func TestAnAgentIsToldHowToAsk(t *testing.T) {
 	text, failed = call(t, agent, "problems", map[string]any{"minutes": 7})
 	assert.True(t, failed)
 	assert.Contains(t, text, "minutes is")
+}
+
+// TestWhatAgentsSendForNothing: null, an empty text and 0 choose nothing, and a number may be a text.
+func TestWhatAgentsSendForNothing(t *testing.T) {
+	agent := agentOf(t, boardOf(imageChange))
+	for tool, variants := range map[string][]map[string]any{
+		"problems": {{"namespace": nil, "minutes": nil}, {"namespace": "", "minutes": 0}, {"namespace": 0, "minutes": "0"}, {"minutes": ""}},
+		"what_changed": {
+			{"workload": "checkout", "time": nil, "namespace": nil}, {"workload": "checkout", "time": "", "namespace": ""},
+		},
+		"changes": {{"namespace": nil, "minutes": nil, "before": nil}},
+		"events":  {{"namespace": nil, "minutes": nil, "workload": nil, "reason": nil, "type": nil, "from": nil, "until": nil, "limit": nil}, {"limit": "20"}, {"limit": 0}},
+	} {
+		plain := map[string]any{}
+		if tool == "what_changed" {
+			plain["workload"] = "checkout"
+		}
+		want, failed := call(t, agent, tool, plain)
+		require.False(t, failed, want)
+		for _, arguments := range variants {
+			got, failed := call(t, agent, tool, arguments)
+			assert.False(t, failed, "%s %v: %s", tool, arguments, got)
+			assert.Equal(t, want, got, "%s %v", tool, arguments)
+		}
+	}
+	five, _ := call(t, agent, "problems", map[string]any{"minutes": 5})
+	for _, minutes := range []any{"5", 5.0} {
+		got, failed := call(t, agent, "problems", map[string]any{"minutes": minutes})
+		assert.False(t, failed, got)
+		assert.Equal(t, five, got)
+	}
+	text, failed := call(t, agent, "problems", map[string]any{"namespace": "0"})
+	assert.False(t, failed, text)
+	assert.Contains(t, text, `"problems":[]`, "a namespace can have this name")
+}
+
+// TestAnErrorForAnAgentSaysWhatIsAllowed: it is a result, so that the agent can try again.
+func TestAnErrorForAnAgentSaysWhatIsAllowed(t *testing.T) {
+	agent := agentOf(t, boardOf(imageChange))
+	for _, tt := range []struct {
+		tool      string
+		arguments map[string]any
+		want      string
+	}{
+		{"problems", map[string]any{"minutes": 15}, `minutes is "15": it can be 5, 10, 30 or 60`},
+		{"problems", map[string]any{"minutes": "half an hour"}, `minutes is "half an hour": it can be 5, 10, 30 or 60`},
+		{"problems", map[string]any{"reasoning": "I look for problems"}, `"reasoning" is not an argument: use namespace, minutes`},
+		{"problems", map[string]any{"namespace": []string{"shop"}}, "namespace can be of the type string"},
+		{"events", map[string]any{"limit": true}, "limit can be of the type integer"},
+		{"events", map[string]any{"limit": 1e6}, "it can be a number from 1 to 1000"},
+		{"what_changed", nil, "workload is not set: use the name, kind/name or id of one"},
+		{"what_changed", map[string]any{"workload": nil}, "workload is not set"},
+		{"what_changed", map[string]any{"workload": "checkout", "time": "2026-03-01T10:04:00"}, `time is "2026-03-01T10:04:00": it can be a time such as`},
+	} {
+		text, failed := call(t, agent, tt.tool, tt.arguments)
+		assert.True(t, failed, tt.want)
+		assert.Contains(t, text, tt.want)
+	}
+	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "problems", Arguments: []int{1}})
+	require.NoError(t, err)
+	assert.True(t, result.IsError)
+	assert.Contains(t, result.Content[0].(*mcp.TextContent).Text, "arguments can be an object such as")
+}
+
+// TestSchemasAreSimple: some models accept no unions, and no $schema.
+func TestSchemasAreSimple(t *testing.T) {
+	tools, err := agentOf(t, boardOf("")).ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	for _, tool := range tools.Tools {
+		schema := tool.InputSchema.(map[string]any)
+		assert.Equal(t, "object", schema["type"])
+		for name, property := range schema["properties"].(map[string]any) {
+			assert.Contains(t, []any{"string", "integer"}, property.(map[string]any)["type"], name)
+			assert.NotNil(t, parameters[name], "it is a parameter of addresses")
+		}
+	}
 }

@@ -12,14 +12,29 @@ import (
 
 // What follows is what the page, the JSON and the tools for agents have in common.
 
+// view is the model as a request sees it. It is valid while the board computes the answer.
+type view struct {
+	model   *incident.Model
+	now     time.Time
+	filter  filter
+	key     incident.Key // of the workload that the filter chooses, after resolve
+	standby bool
+	missed  int64
+	left    func() error // returns an error after the viewer has left
+}
+
 // head is in each answer: what it is about, and what it cannot know.
 type head struct {
 	From         time.Time `json:"from"`
 	Until        time.Time `json:"until"`
 	RecordsSince time.Time `json:"records_since"`     // from then on records are complete
 	Standby      bool      `json:"standby,omitempty"` // another replica has the new events
-	Dropped      *dropped  `json:"dropped,omitempty"`
+	Dropped      dropped   `json:"dropped,omitzero"`
+	Total        totals    `json:"total,omitempty"`
 }
+
+// totals has the lengths of the lists that are cut, by their names in JSON.
+type totals map[string]int
 
 // dropped counts what there was no room for.
 type dropped struct {
@@ -46,14 +61,14 @@ type event struct {
 	Warning bool `json:"-"`
 }
 
-func (v *view) head(q incident.Query) head {
+func (v *view) head() head {
+	q := v.query()
 	from, until := q.Window(v.now)
-	h := head{From: from, Until: until, RecordsSince: v.model.Since(v.now), Standby: v.standby}
 	lost := v.model.Dropped(q.Namespace)
-	if all := (dropped{lost.Workloads, lost.Facts, v.missed}); all != (dropped{}) {
-		h.Dropped = &all
+	return head{
+		From: from, Until: until, RecordsSince: v.model.Since(v.now), Standby: v.standby, Total: totals{},
+		Dropped: dropped{lost.Workloads, lost.Facts, v.missed},
 	}
-	return h
 }
 
 // each returns what f makes of each value. It is never nil, so that JSON has an empty list.
@@ -65,26 +80,34 @@ func each[T, R any](all []T, f func(T) R) []R {
 	return made
 }
 
+// first returns the first values of a list.
+func first[T any](all []T, most int) []T { return all[:min(most, len(all))] }
+
 func eventOf(f *incident.Fact) event {
 	return event{
-		Record: f.Record, Key: f.Key, Object: f.Object().String(), Container: f.Container, Node: f.Node, Type: f.Type,
+		Record: f.ID, Key: f.Key, Object: f.Object().String(), Container: f.Container, Node: f.Node, Type: f.Type,
 		Reason: f.Reason, Message: f.Message, Reporter: f.Reporter, Count: f.Count, First: f.First, Last: f.Last,
 		Warning: f.IsWarning(),
 	}
 }
 
-func (v *view) problems(q incident.Query) []incident.Problem { return v.model.Problems(q, v.now) }
+func (v *view) query() incident.Query { return v.filter.at(v.now) }
 
-func (v *view) changes(q incident.Query) []incident.Change { return v.model.Changes(q, v.now) }
+// at returns what the filter chooses of the model; nothing, after the viewer has left.
+func (v *view) at() *incident.At {
+	if v.left() != nil {
+		return incident.NewModel(v.now).At(v.now, v.query())
+	}
+	return v.model.At(v.now, v.query())
+}
 
-// events returns the newest events.
-func (v *view) events(q incident.Query, limit int) []event {
-	var all []*incident.Fact
-	for _, s := range v.model.Workloads(q, v.now) {
+// events returns the events, the newest first.
+func (v *view) events() (all []*incident.Fact) {
+	for _, s := range v.at().Workloads() {
 		all = append(all, s.Facts...)
 	}
 	slices.SortFunc(all, func(a, b *incident.Fact) int {
-		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Event, b.Event))
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Event, b.Event))
 	})
-	return each(all[:min(limit, len(all))], eventOf)
+	return all
 }

@@ -6,124 +6,42 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"path"
-	"strings"
-
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"regexp"
 )
 
-// The answers of the API, and of the tools for agents.
-type (
-	problemsAnswer struct {
-		head
-		Problems []incident.Problem `json:"problems"`
-	}
-	changesAnswer struct {
-		head
-		Changes []incident.Change `json:"changes"`
-	}
-	workloadsAnswer struct {
-		head
-		Workloads []incident.Summary `json:"workloads"`
-	}
-	eventsAnswer struct {
-		head
-		Events []event `json:"events"`
-	}
-	workloadAnswer struct {
-		head
-		incident.Summary
-		Problems []incident.Problem `json:"problems"`
-		Changes  []incident.Change  `json:"changes"`
-		Rollouts []*span            `json:"rollouts"`
-		Events   []event            `json:"events"`
-	}
-)
+// endpoints are the answers of the API by their names.
+var endpoints = map[string]func(*view) ([]byte, error){
+	"problems":  replyWith(forPrograms, (*reply).addProblems),
+	"changes":   replyWith(forPrograms, (*reply).addChanges),
+	"workloads": replyWith(forPrograms, (*reply).addWorkloads),
+	"events":    replyWith(forPrograms, (*reply).addEvents),
+	// Rollouts are the largest: they get the room that the others leave.
+	"workload": replyWith(forPrograms, (*reply).addSummary, (*reply).addProblems, (*reply).addChanges, (*reply).addEvents, (*reply).addRollouts),
+}
 
-// answers are those of the API by their names.
-var answers = map[string]func(*view, filter) (any, error){
-	"problems": func(v *view, f filter) (any, error) {
-		return problemsAnswer{v.head(f.at(v.now)), newest(v.problems(f.at(v.now)), f.Limit)}, nil
-	},
-	"changes": func(v *view, f filter) (any, error) {
-		return changesAnswer{v.head(f.at(v.now)), newest(v.changes(f.at(v.now)), f.Limit)}, nil
-	},
-	"workloads": func(v *view, f filter) (any, error) {
-		return workloadsAnswer{v.head(f.at(v.now)), newest(v.model.Workloads(f.at(v.now), v.now), f.Limit)}, nil
-	},
-	"events": func(v *view, f filter) (any, error) {
-		return eventsAnswer{v.head(f.at(v.now)), v.events(f.at(v.now), f.Limit)}, nil
-	},
-	"workload": func(v *view, f filter) (any, error) {
-		found := v.model.Workloads(f.at(v.now), v.now)
-		if len(found) != 1 {
-			return nil, errNoWorkload
-		}
-		return v.workload(f, found[0]), nil
-	},
+// requestError is an error of a request, with its status. Any other error is one of the page's own.
+type requestError struct {
+	error
+	status int
 }
 
 var (
-	// errNoWorkload is the answer about a workload without an event in the chosen time.
-	errNoWorkload = errors.New("there is no such workload in what is chosen: api/workloads lists them")
-	errNoAnswer   = errors.New("there are api/problems, api/changes, api/workloads, api/workloads/ID and api/events")
+	// errNoWorkload is the answer about a workload that has no event.
+	errNoWorkload = requestError{errors.New("api/workloads and the tool events list those that have"), http.StatusNotFound}
+	errNoAnswer   = requestError{errors.New("there are api/problems, api/changes, api/workloads, api/workloads/ID and api/events"), http.StatusNotFound}
 )
 
-// workload returns everything about a workload.
-func (v *view) workload(f filter, s incident.Summary) workloadAnswer {
-	q := f.at(v.now)
-	return workloadAnswer{
-		v.head(q), s, newest(v.problems(q), f.Limit), newest(v.changes(q), f.Limit), v.rollouts(f.Workload), v.events(q, f.Limit),
-	}
-}
+// apiPath matches the name of an answer, or the id of a workload. As the page, the API is under
+// every prefix.
+var apiPath = regexp.MustCompile(`/api/(?:(problems|changes|workloads|events)|workloads/([^/]+))/?$`)
 
-// newest returns the first ones of an answer. It is never nil, so that JSON has an empty list.
-func newest[T any](all []T, limit int) []T { return append([]T{}, all[:min(limit, len(all))]...) }
-
-// apiOf returns the name of an answer, and the id of a workload if the path has one. As the page, the API is
-// under every prefix.
-func apiOf(address string) (name, id string) {
-	dir, last := path.Split(strings.TrimSuffix(address, "/"))
-	switch {
-	case strings.HasSuffix(dir, "/api/") && last != "workload" && answers[last] != nil:
-		return last, ""
-	case strings.HasSuffix(dir, "/api/workloads/"):
-		return "workload", last
-	}
-	return "", ""
-}
-
-// serveAPI answers with JSON.
-func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, name, id string) {
-	f, err := filterFrom(r.URL.Query())
-	if err != nil {
-		serveError(w, err)
-		return
-	}
-	if id != "" {
-		f.Workload = id
-	}
-	h.serve(w, r, "application/json", name, f, func(v *view) ([]byte, error) {
-		f := f
-		if f.Workload, err = v.resolve(f.Namespace, f.Workload); err != nil {
-			return nil, err
-		}
-		answer, err := answers[name](v, f)
-		if err != nil {
-			return nil, err
-		}
-		return json.MarshalIndent(answer, "", "  ")
-	})
-}
-
-// serveError answers with the error of a request.
+// serveError answers with an error.
 func serveError(w http.ResponseWriter, err error) {
-	status := http.StatusBadRequest
-	switch {
-	case errors.Is(err, errNoWorkload), errors.Is(err, errNoAnswer):
-		status = http.StatusNotFound
-	case errors.Is(err, errBusy):
-		status = http.StatusServiceUnavailable
+	status := http.StatusInternalServerError
+	if of, ok := errors.AsType[requestError](err); ok {
+		status = of.status
+	}
+	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.Header().Set("Content-Type", "application/json")

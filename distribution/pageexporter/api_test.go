@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,17 +18,22 @@ import (
 // fetch returns the answer of the API of a board.
 func fetch(t *testing.T, b *board, path string) (status int, body string) {
 	t.Helper()
+	return serveAt(t, &handler{board: b}, path)
+}
+
+func serveAt(t *testing.T, h *handler, path string) (status int, body string) {
+	t.Helper()
 	response := httptest.NewRecorder()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	path, query, _ := strings.Cut(path, "?")
 	request.URL.Path, request.URL.RawQuery = path, query
-	(&handler{board: b}).ServeHTTP(response, request)
+	h.ServeHTTP(response, request)
 	return response.Code, response.Body.String()
 }
 
 func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 	b := boardOf(imageChange)
-	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Key.ID()
+	id := viewOf(b, everything(t)).at().Problems()[0].Key.ID()
 	for file, path := range map[string]string{
 		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T10:04:00Z", "workloads": "/api/workloads/",
 		"workload": "/api/workloads/" + id, "events": "/api/events?type=Warning&limit=1",
@@ -48,7 +55,9 @@ func TestABadParameterIsNamed(t *testing.T) {
 		"until=1":                      `until is \"1\"`,
 		"before=10000-01-01T00:00:00Z": `before is \"10000`,
 		"from=2026-03-01T12:00&until=2026-03-01T11:00": "from is 2026-03-01T12:00:00Z: it must be before until",
-		"limit=0": "limit is", "limit=1001": "limit is",
+		"until=0000-01-01T00:00:00%2B23:59":            `until is \"0000-01-01T00:00:00+23:59\": it can be a time such as`,
+		"from=9999-12-31T23:59:59-23:59":               `from is \"9999-12-31T23:59:59-23:59\"`,
+		"limit=0":                                      "limit is", "limit=1001": "limit is",
 		"name=x":                             `\"name\" is not a parameter: use before, from,`,
 		"reason=" + strings.Repeat("x", 513): "reason is longer than 512 bytes",
 	} {
@@ -63,5 +72,37 @@ func TestABadParameterIsNamed(t *testing.T) {
 	}
 	status, body := fetch(t, b, "/api/workloads/wnobody")
 	assert.Equal(t, http.StatusNotFound, status)
-	assert.Contains(t, body, "api/workloads lists them")
+	assert.Contains(t, body, "no workload with the name \\\"wnobody\\\", nor an object of one, has an event in the last hour: api/workloads and the tool events list those that have")
+}
+
+// TestAWorkloadWithoutWhatIsChosen is known: the answer has none of it. Another one is not.
+func TestAWorkloadWithoutWhatIsChosen(t *testing.T) {
+	b := boardOf(imageChange)
+	status, body := fetch(t, b, "/api/workloads/deployment%2Fcheckout")
+	assert.Equal(t, http.StatusNotFound, status, body)
+	for _, query := range []string{"reason=NoEventHasIt", "until=2020-01-01T00:00:00Z", "type=Odd"} {
+		status, body := fetch(t, b, "/api/workloads/checkout?"+query)
+		assert.Equal(t, http.StatusOK, status, query)
+		assert.Contains(t, body, `"name": "checkout"`)
+		assert.Contains(t, body, `"events": []`)
+	}
+	status, body = fetch(t, b, "/api/workloads/nobody?reason=Failed")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Contains(t, body, "api/workloads and the tool events list those that have")
+}
+
+func TestAParameterNamesAWorkload(t *testing.T) {
+	_, body := fetch(t, boardOf(imageChange), "/api/workloads?workload=deployment/quiet")
+	assert.Contains(t, body, `"name": "quiet"`)
+	assert.NotContains(t, body, `"name": "checkout"`)
+}
+
+// TestTimesThatProgramsSend for "not chosen", and for the beginning of all times.
+func TestTimesThatProgramsSend(t *testing.T) {
+	none, err := filterFrom(url.Values{"until": {"0001-01-01T00:00:00Z"}})
+	require.NoError(t, err)
+	assert.Equal(t, everything(t), none)
+	first, err := filterFrom(url.Values{"until": {"0000-01-01T00:00:00Z"}})
+	require.NoError(t, err)
+	assert.Equal(t, time.Unix(0, 0).UTC(), first.Until, "what a model can compute with")
 }

@@ -3,8 +3,12 @@
 package pageexporter
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,10 +20,11 @@ import (
 
 // The bounds of what viewers can take.
 const (
-	maxRequests = 64 // with what they wait for and what they write
-	maxAnswers  = 16 // that are shared
-	maxAnswer   = 1 << 20
-	maxAside    = 4 << 20
+	maxWaiting = 64       // requests that wait for an answer
+	maxAnswer  = 4 << 20  // bytes
+	maxCached  = 8        // answers that are shared
+	maxHeld    = 32 << 20 // bytes of answers that are being written: a slow reader keeps its answer in memory
+	maxAside   = 4 << 20  // bytes
 	// shareFor is the time for which viewers share an answer, and shareQuietFor the time if nothing has
 	// happened since.
 	shareFor      = 500 * time.Millisecond
@@ -29,16 +34,16 @@ const (
 // board is the model with its answers. It may be used concurrently: one viewer computes an answer at a
 // time, and records never wait for viewers.
 type board struct {
-	clock   func() time.Time
-	standby atomic.Bool   // the receiver emits nothing, because another replica leads
-	missed  atomic.Int64  // records that were dropped, because the model was in use for too long
-	seats   chan struct{} // taken by requests
-	turn    chan struct{} // taken by the viewer who computes: a lock that a viewer can stop waiting for
+	clock    func() time.Time
+	standby  atomic.Bool   // the receiver emits nothing, because another replica leads
+	missed   atomic.Int64  // records that were dropped, because the model was in use for too long
+	requests atomic.Int64  // that wait for an answer
+	turn     chan struct{} // taken by the viewer who computes: a lock that a viewer can stop waiting for
 
-	mu      sync.Mutex // for the model and the answers
-	model   *incident.Model
-	news    int // how often the model has got records
-	answers map[request]answer
+	mu    sync.Mutex // for the model and the cache
+	model *incident.Model
+	news  int // how often the model has got records
+	cache map[request]*answer
 
 	waiting    sync.Mutex  // for aside
 	aside      []plog.Logs // records that came while the model was in use
@@ -55,14 +60,14 @@ type request struct {
 // answer is a response that several viewers get.
 type answer struct {
 	body []byte
+	etag string
 	at   time.Time
 	news int
 }
 
 func newBoard(clock func() time.Time) *board {
 	return &board{
-		clock: clock, seats: make(chan struct{}, maxRequests), turn: make(chan struct{}, 1),
-		model: incident.NewModel(clock()), answers: map[request]answer{},
+		clock: clock, turn: make(chan struct{}, 1), model: incident.NewModel(clock()), cache: map[request]*answer{},
 	}
 }
 
@@ -105,22 +110,16 @@ func (b *board) addAside() {
 }
 
 // errBusy is the answer to one request too many.
-var errBusy = errors.New("too many requests at once: try again in a moment")
-
-// sit takes a place for a request, and returns how to leave it. Requests are bounded until they are
-// answered, because a slow reader keeps its answer in memory.
-func (b *board) sit() (leave func(), err error) {
-	select {
-	case b.seats <- struct{}{}:
-		return func() { <-b.seats }, nil
-	default:
-		return nil, errBusy
-	}
-}
+var errBusy = requestError{errors.New("too many requests at once: try again in a moment"), http.StatusServiceUnavailable}
 
 // look returns the answer to a request: one that another viewer got a moment ago, or a new one. A
 // viewer who has left computes nothing.
-func (b *board) look(ctx context.Context, name string, f filter, compute func(*view) ([]byte, error)) ([]byte, error) {
+func (b *board) look(ctx context.Context, name string, f filter, compute func(*view) ([]byte, error)) (*answer, error) {
+	asked := b.clock()
+	defer b.requests.Add(-1)
+	if b.requests.Add(1) > maxWaiting {
+		return nil, errBusy
+	}
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()
@@ -130,36 +129,27 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.addAside()
-	v := &view{
-		model: b.model, now: b.clock().UTC(), standby: b.standby.Load(), missed: b.missed.Load(),
-	}
+	v := &view{model: b.model, now: b.clock().UTC(), filter: f, standby: b.standby.Load(), missed: b.missed.Load(), left: ctx.Err}
 	key := request{name, f, v.standby}
-	if known, ok := b.answers[key]; ok && known.isFresh(v.now, b.news) {
-		return known.body, nil
+	if known := b.cache[key]; known != nil && known.isFresh(asked, v.now, b.news) {
+		return known, nil
 	}
 	body, err := compute(v)
-	if err != nil {
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return nil, err
 	}
-	if len(b.answers) >= maxAnswers {
-		clear(b.answers)
+	if len(b.cache) >= maxCached {
+		clear(b.cache)
 	}
-	if len(body) <= maxAnswer {
-		b.answers[key] = answer{body, v.now, b.news}
-	}
-	return body, nil
+	sum := sha256.Sum256(body)
+	b.cache[key] = &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: b.news}
+	return b.cache[key], nil
 }
 
-// isFresh reports whether the answer can be shared. A clock that was set back makes none fresh for long.
-func (a answer) isFresh(now time.Time, news int) bool {
+// isFresh reports whether a viewer who has asked at a time can have the answer. One that was
+// computed later is fresh, so that those who waited for a slow answer share it. A clock that was
+// set back makes none fresh for long.
+func (a *answer) isFresh(asked, now time.Time, news int) bool {
 	age := now.Sub(a.at)
-	return age >= 0 && (age < shareFor || a.news == news && age < shareQuietFor)
-}
-
-// view is a board as a viewer sees it. It is valid while the board computes the answer.
-type view struct {
-	model   *incident.Model
-	now     time.Time
-	standby bool
-	missed  int64
+	return age >= 0 && (age < shareFor || !a.at.Before(asked) || a.news == news && age < shareQuietFor)
 }

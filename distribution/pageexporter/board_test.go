@@ -35,10 +35,10 @@ func TestRecordsNeverWaitForViewers(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, b.missed.Load(), "more than 4 MiB")
-	assert.Empty(t, viewOf(b).events(everything(t).at(b.clock()), 10))
+	assert.Empty(t, viewOf(b, everything(t)).events())
 	html := ""
 	_, err = b.look(t.Context(), "page", everything(t), func(v *view) ([]byte, error) {
-		body, err := v.render("content", everything(t))
+		body, err := v.render("content")
 		html = string(body)
 		return body, err
 	})
@@ -75,7 +75,7 @@ func TestViewersShareAnAnswer(t *testing.T) {
 		for i := range 100 {
 			look(filter{Limit: i})
 		}
-		assert.LessOrEqual(t, len(b.answers), maxAnswers)
+		assert.LessOrEqual(t, len(b.cache), maxCached)
 	})
 }
 
@@ -84,9 +84,9 @@ func TestAClockThatIsSetBackMakesAnswersNew(t *testing.T) {
 	b := newBoard(c.now)
 	_, _ = b.look(t.Context(), "page", filter{}, answerOf("at noon"))
 	c.Time = story.Epoch.Add(-time.Hour)
-	body, err := b.look(t.Context(), "page", filter{}, answerOf("an hour before"))
+	found, err := b.look(t.Context(), "page", filter{}, answerOf("an hour before"))
 	require.NoError(t, err)
-	assert.Equal(t, "an hour before", string(body))
+	assert.Equal(t, "an hour before", string(found.body))
 }
 
 // TestAViewerWhoHasLeftComputesNothing: nobody waits for the answers of those who have left.
@@ -115,18 +115,13 @@ func TestAViewerWhoHasLeftComputesNothing(t *testing.T) {
 
 func TestOneRequestTooManyIsRefused(t *testing.T) {
 	b := boardOf("")
-	leave, err := b.sit()
-	require.NoError(t, err)
-	for range maxRequests - 1 {
-		_, err := b.sit()
-		require.NoError(t, err)
-	}
+	b.requests.Add(maxWaiting)
 	for _, path := range []string{"/", "/content", "/api/problems"} {
 		status, body := fetch(t, b, path)
 		assert.Equal(t, 503, status)
 		assert.Contains(t, body, "too many requests")
 	}
-	leave()
+	b.requests.Add(-1)
 	status, _ := fetch(t, b, "/")
 	assert.Equal(t, 200, status)
 }
@@ -139,14 +134,14 @@ func TestManyWriteWhileManyLook(t *testing.T) {
 		working.Go(func() {
 			for j := range 20 {
 				b.add(justNow(fmt.Sprintf("0:00 Pod/web-aaa-%d-%d !Odd: m", i, j)))
-				_, err := b.look(t.Context(), fmt.Sprint(j%3), everything(t), func(v *view) ([]byte, error) { return v.render("page", everything(t)) })
+				_, err := b.look(t.Context(), fmt.Sprint(j%3), everything(t), func(v *view) ([]byte, error) { return v.render("page") })
 				assert.NoError(t, err)
 			}
 		})
 	}
 	working.Wait()
 	_, err := b.look(t.Context(), "end", everything(t), func(v *view) ([]byte, error) {
-		assert.Len(t, v.events(everything(t).at(v.now), 1000), 80, "none is lost")
+		assert.Len(t, v.events(), 80, "none is lost")
 		return nil, nil
 	})
 	require.NoError(t, err)

@@ -13,9 +13,8 @@ const bars = 60
 
 // chart shows occurrences over time, as bars in a square of 100 by 100.
 type chart struct {
-	Bars        []chartBar
-	Peak        int64 // the highest bar's occurrences
-	From, Until time.Time
+	Bars []chartBar
+	Peak int64 // the highest bar's occurrences
 }
 
 // chartBar shows the occurrences of a part of the time. Warnings are above normal occurrences.
@@ -27,9 +26,8 @@ type chartBar struct {
 	WarningY, WarningHeight float64
 }
 
-func chartOf(slots []incident.Slot) chart {
+func chartOf(slots []incident.Slot) (drawn chart) {
 	length := slots[1].From.Sub(slots[0].From)
-	drawn := chart{From: slots[0].From, Until: slots[len(slots)-1].From.Add(length)}
 	for _, s := range slots {
 		drawn.Peak = max(drawn.Peak, s.Normal+s.Warnings)
 	}

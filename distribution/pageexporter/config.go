@@ -21,9 +21,12 @@ type Config struct {
 	// Server is not embedded: its Unmarshal would be that of the whole configuration, and ignore the others.
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 
-	// AllowedHosts are the names under which browsers open the page, in addition to localhost and IP
-	// addresses: that of an Ingress, for example.
+	// AllowedHosts are the names under which browsers and programs reach the page, in addition to
+	// localhost and IP addresses: that of an Ingress, for example.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
+
+	// HarmlessReasons are those of warnings that are no problem, in addition to the known ones.
+	HarmlessReasons []string `mapstructure:"harmless_reasons"`
 
 	// MCP also serves the tools for agents, at /mcp.
 	MCP bool `mapstructure:"mcp"`
@@ -40,9 +43,10 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	type keys struct {
 		Server server `mapstructure:",squash"`
 
-		AllowedHosts  []string      `mapstructure:"allowed_hosts"`
-		MCP           bool          `mapstructure:"mcp"`
-		LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
+		AllowedHosts    []string      `mapstructure:"allowed_hosts"`
+		HarmlessReasons []string      `mapstructure:"harmless_reasons"`
+		MCP             bool          `mapstructure:"mcp"`
+		LeaderElector   *component.ID `mapstructure:"k8s_leader_elector"`
 	}
 	if err := conf.Unmarshal(&keys{}); err != nil {
 		return err

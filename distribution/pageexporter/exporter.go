@@ -30,7 +30,9 @@ type pageExporter struct {
 }
 
 func newPageExporter(config *Config, telemetry component.TelemetrySettings) *pageExporter {
-	return &pageExporter{config: config, telemetry: telemetry, board: newBoard(time.Now)}
+	e := &pageExporter{config: config, telemetry: telemetry, board: newBoard(time.Now)}
+	e.board.model.HarmlessReasons = config.HarmlessReasons
+	return e
 }
 
 // Start serves the page. It returns an error if it cannot listen on the address, or if the

@@ -40,6 +40,7 @@ var parameters = map[string]func(f *filter, value string) error{
 	"from":      func(f *filter, value string) error { return setTime(&f.From, value) },
 	"until":     func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"before":    func(f *filter, value string) error { return setTime(&f.Until, value) },
+	"time":      func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"minutes": func(f *filter, value string) (err error) {
 		if f.Minutes, err = strconv.Atoi(value); err != nil || !slices.Contains(minutesOffered, f.Minutes) {
 			return errors.New("it can be 5, 10, 30 or 60")
@@ -88,13 +89,17 @@ func filterFrom(query url.Values) (filter, error) {
 
 // setTime reads a time. That of a form without a script has no seconds and no time zone.
 func setTime(to *time.Time, value string) error {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04"} {
-		if at, err := time.Parse(layout, value); err == nil {
-			*to = at.UTC()
-			return nil
-		}
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		at, err = time.Parse("2006-01-02T15:04", value)
 	}
-	return fmt.Errorf("it can be a time such as 2026-01-02T15:04:05Z")
+	if at = at.UTC(); err != nil || at.Year() < 0 || at.Year() > 9999 { // JSON has no other years.
+		return errors.New("it can be a time such as 2026-01-02T15:04:05Z")
+	}
+	if *to = at; !at.IsZero() && at.Unix() < 0 { // Some programs send the zero time for what is not chosen.
+		*to = time.Unix(0, 0).UTC()
+	}
+	return nil
 }
 
 func (f filter) chosenTime() bool { return !f.From.IsZero() || !f.Until.IsZero() }
@@ -152,6 +157,3 @@ func (f filter) With(name, value string) string {
 	}
 	return f.Address()
 }
-
-// Everything returns the address of the page without a filter.
-func (filter) Everything() string { return "." }

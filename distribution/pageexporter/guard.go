@@ -44,6 +44,8 @@ func isAllowed(host string, allowed []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
+	host = strings.TrimSuffix(host, ".") // of an absolute name
+
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil { // An IPv6 address without a port has brackets.
 		return true
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // The page shows at most this much at once. The page of a single workload shows more of it.
@@ -18,7 +19,7 @@ const (
 	workloadsShown = 50
 	valuesShown    = 100
 	changesShown   = 50
-	messageShown   = 120 // characters, in the list of workloads
+	messageShown   = 120 // bytes, in the list of workloads
 )
 
 // page is the content of the page.
@@ -62,7 +63,7 @@ func (c card) Link(before *incident.Cause) linked {
 }
 
 // Others returns how many pods have the problem, in addition to that of the message.
-func (c card) Others() int { return len(c.Pods) - 1 }
+func (c card) Others() int { return c.PodCount - 1 }
 
 // summaryRow is a workload without a problem.
 type summaryRow struct {
@@ -76,110 +77,95 @@ type workloadPage struct {
 	Key      incident.Key
 	Filter   filter
 	Changes  []incident.Change
-	Rollouts []bar
+	Rollouts []*span
 	Events   []event
 }
 
 // The page has all times in UTC. Its script shows them in the viewer's time zone.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"clock":   func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
-	"minute":  func(t time.Time) string { return t.UTC().Format("15:04") },
 	"moment":  timeIn,
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
 	"between": func(from, until time.Time) string { return incident.InWords(until.Sub(from)) },
 	"before":  func(c linked) string { return before(time.Duration(c.Before)) },
-	"short":   short,
+	"short":   func(message string) string { return record.Cut(message, messageShown) },
 	"offered": func() []int { return minutesOffered },
 }).ParseFS(files, "page.html.tmpl"))
 
-// render returns the HTML of a template.
-func (v *view) render(name string, f filter) ([]byte, error) {
-	var html bytes.Buffer
-	err := templates.ExecuteTemplate(&html, name, v.page(f))
-	return html.Bytes(), err
-}
+// shown is how much of a list the page shows: all that it may, or a power of 2 less.
+type shown uint
 
-func (v *view) page(f filter) *page {
-	q := f.at(v.now)
-	p := &page{head: v.head(q), Filter: f, Selects: selections(v.model.Values(q, v.now), f), Chart: chartOf(v.model.Counts(q, v.now, bars))}
-	p.Partial = p.RecordsSince.After(p.From)
-	summaries := v.model.Workloads(q, v.now)
-	chains := map[string][]incident.Object{}
-	for _, s := range summaries {
-		for _, fact := range s.Facts {
-			chains[fact.Record] = fact.Chain
+func (s shown) of(most int) int { return max(1, most>>s) }
+
+// render returns the HTML of a template. If it is too long, its lists are shorter.
+func (v *view) render(name string) ([]byte, error) {
+	for less := shown(0); ; less += 2 {
+		var html bytes.Buffer
+		err := templates.ExecuteTemplate(&html, name, v.page(less))
+		if err != nil || html.Len() <= maxAnswer || less.of(maxLimit) == 1 {
+			return html.Bytes(), err
 		}
 	}
-	troubled := map[string]bool{}
-	for _, shown := range v.problems(q) {
-		troubled[shown.Key.ID()] = true
-		c := card{shown, f, chains[shown.Record], p.Until}
+}
+
+func (v *view) page(less shown) *page {
+	at, f := v.at(), v.filter
+	p := &page{
+		head: v.head(), Filter: f, Selects: selections(at.Values(), f, less.of(valuesShown)),
+		Chart: chartOf(at.Counts(bars)),
+	}
+	p.Partial = p.RecordsSince.After(p.From)
+	workloads, troubled := at.Workloads(), map[string]bool{}
+	chains := map[string][]incident.Object{}
+	for _, s := range workloads {
+		for _, fact := range s.Facts {
+			chains[fact.ID] = fact.Chain
+		}
+	}
+	for _, found := range at.Problems() {
+		troubled[found.Key.ID()] = true
+		c := card{found, f, chains[found.Record], p.Until}
 		switch {
-		case len(p.Current)+len(p.Over) == problemsShown:
+		case len(p.Current)+len(p.Over) == less.of(problemsShown):
 			p.Overlooked++
-		case shown.Over.IsZero():
+		case found.Over.IsZero():
 			p.Current = append(p.Current, c)
 		default:
 			p.Over = append(p.Over, c)
 		}
 	}
-	if f.Workload != "" {
-		p.One = v.workloadPage(f, summaries)
-		return p
-	}
-	for _, s := range summaries {
-		if troubled[s.Key.ID()] {
-			continue
-		}
-		if len(p.Workloads) == workloadsShown {
+	for _, s := range workloads {
+		switch {
+		case f.Workload != "":
+			p.One = &workloadPage{
+				Key: s.Key, Filter: f, Changes: first(at.Changes(), less.of(changesShown)),
+				Rollouts: first(v.rollouts(less.of(podsShown)), less.of(rolloutsShown)), Events: each(first(s.Facts, less.of(maxLimit)), eventOf),
+			}
+		case troubled[s.Key.ID()]:
+		case len(p.Workloads) == less.of(workloadsShown):
 			p.Hidden++
-			continue
+		default:
+			p.Workloads = append(p.Workloads, summaryRow{s, f, each(first(s.Facts, 3), eventOf)})
 		}
-		p.Workloads = append(p.Workloads, summaryRow{s, f, each(s.Facts[:min(3, len(s.Facts))], eventOf)})
 	}
 	return p
 }
 
-func (v *view) workloadPage(f filter, found []incident.Summary) *workloadPage {
-	if len(found) != 1 {
-		return nil
-	}
-	q := f.at(v.now)
-	events := each(found[0].Facts[:min(maxLimit, len(found[0].Facts))], eventOf)
-	return &workloadPage{
-		Key: found[0].Key, Filter: f, Changes: newest(v.changes(q), changesShown),
-		Rollouts: barsOf(v.rollouts(f.Workload)), Events: events,
-	}
-}
-
 // selections returns the lists with the most frequent values, and the chosen ones.
-func selections(values incident.Values, f filter) (all []selection) {
+func selections(values incident.Values, f filter, most int) (all []selection) {
 	add := func(name, label, chosen string, counted []incident.Counted) {
-		s := selection{Name: name, Label: label, Chosen: chosen}
-		for _, c := range counted[:min(valuesShown, len(counted))] {
-			if !slices.Contains(s.Values, c.Value) {
-				s.Values = append(s.Values, c.Value)
-			}
+		offered := each(first(counted, most), func(c incident.Counted) string { return c.Value })
+		if chosen != "" {
+			offered = append(offered, chosen)
 		}
-		if chosen != "" && !slices.Contains(s.Values, chosen) {
-			s.Values = append(s.Values, chosen)
-		}
-		slices.Sort(s.Values)
-		all = append(all, s)
+		slices.Sort(offered)
+		all = append(all, selection{name, label, chosen, slices.Compact(offered)})
 	}
 	add("namespace", "Namespace", f.Namespace, values.Namespaces)
 	add("reason", "Reason", f.Reason, values.Reasons)
 	add("type", "Type", f.Type, values.Types)
 	add("manifest", "Tilt manifest", f.Manifest, values.Manifests)
 	return all
-}
-
-// short returns the beginning of a message.
-func short(message string) string {
-	if letters := []rune(message); len(letters) > messageShown {
-		return string(letters[:messageShown]) + "…"
-	}
-	return message
 }
 
 // before says how long before a problem its cause was.

@@ -46,7 +46,7 @@ func render(t testing.TB, b *board, parameters string) string {
 	require.NoError(t, err)
 	f, err := filterFrom(query)
 	require.NoError(t, err)
-	html, err := viewOf(b).render("content", f)
+	html, err := viewOf(b, f).render("content")
 	require.NoError(t, err)
 	return string(html)
 }
@@ -62,10 +62,10 @@ func texts(html, element string) (found []string) {
 // TestTheWholePageIsAsItIsRecorded: what goes on is first, with its scope, its message and its cause; below is what is over.
 func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
 	b := boardOf("0:10 Pod/web-aaa-1 !FailedMount{app} event=13: secret not found\n0:20 Pod/web-aaa-1 Started{app} event=14: Container started\n" + imageChange)
-	html, err := viewOf(b).render("page", everything(t))
+	html, err := viewOf(b, everything(t)).render("page")
 	require.NoError(t, err)
 	golden(t, "page.html", string(html))
-	id := viewOf(b).problems(everything(t).at(b.clock()))[0].Key.ID()
+	id := viewOf(b, everything(t)).at().Problems()[0].Key.ID()
 	golden(t, "workload.html", render(t, b, "workload="+id))
 }
 
@@ -92,17 +92,26 @@ func TestTheTimelineShowsPodsThatFailedFirst(t *testing.T) {
 	for i := range podsShown + 7 {
 		many.Spans = append(many.Spans, &span{Name: fmt.Sprint("pod ", i), Error: map[bool]string{true: "Failed"}[i == podsShown+3]})
 	}
-	drawn := barsOf([]*span{many})[0]
-	assert.Equal(t, 7, drawn.Hidden)
-	assert.Equal(t, fmt.Sprint("pod ", podsShown+3), drawn.Bars[0].Name, "pods that failed first")
+	many.Warnings = make([]spanWarning, marksShown+7)
+	for i := range many.Warnings {
+		many.Warnings[i].Time = story.Epoch.Add(time.Duration(i) * time.Second)
+	}
+	many.draw()
+	assert.Len(t, many.Marks, marksShown)
+	assert.Equal(t, marksShown+7, many.Warned)
+	assert.InDelta(t, 0, many.Spans[0].X, 0)
+	assert.InDelta(t, minWidth, many.Width, 0, "its warnings come later")
+	many.cut(podsShown)
+	assert.Equal(t, 7, many.Hidden())
+	assert.Equal(t, fmt.Sprint("pod ", podsShown+3), many.Spans[0].Name, "pods that failed first")
 }
 
 // TestWhatIsMissingIsSaid: a standby, half a story, and what there was no room for.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	b := boardOf(imageChange)
-	v := viewOf(b)
+	v := viewOf(b, everything(t))
 	v.standby, v.missed = true, 7
-	html, err := v.render("content", everything(t))
+	html, err := v.render("content")
 	require.NoError(t, err)
 	limits := texts(string(html), "p")
 	assert.Contains(t, limits[0], "This replica is a standby")
@@ -137,9 +146,11 @@ func TestExtremeTimesAndCounts(t *testing.T) {
 		b.add(logs)
 	}
 	html := render(t, b, "")
-	assert.Contains(t, html, "odd")
+	_, events := fetch(t, b, "/api/events")
+	assert.Contains(t, events, "year 2300", "a time that is too late counts as the last one")
+	assert.NotContains(t, html, `datetime=""`)
 	assert.NotRegexp(t, `[ "]-\d|NaN|Inf`, strings.Join(regexp.MustCompile(`(height|width|x|y)="[^"]*"`).FindAllString(html, -1), " "))
-	for name := range answers {
+	for name := range endpoints {
 		if name != "workload" {
 			status, body := fetch(t, b, "/api/"+name)
 			assert.True(t, status == http.StatusOK && json.Valid([]byte(body)), name)
@@ -169,13 +180,11 @@ func FuzzWhatEventsSayStaysText(f *testing.F) {
 			record.Attributes().PutStr("log.record.uid", text)
 			record.Attributes().PutStr("k8s.event.reason", text)
 			b.add(logs)
-			v := viewOf(b)
+			v := viewOf(b, everything(t))
 			all := ""
-			for _, chosen := range []filter{everything(t), {Limit: 1, Minutes: 60}} {
-				if chosen.Limit == 1 {
-					chosen.Workload = v.model.Workloads(chosen.at(v.now), v.now)[0].Key.ID()
-				}
-				html, err := v.render("page", chosen)
+			for _, workload := range []string{"", v.at().Workloads()[0].Key.ID()} {
+				v.filter.Workload = workload
+				html, err := v.render("page")
 				require.NoError(t, err)
 				all += string(html)
 			}

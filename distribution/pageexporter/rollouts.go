@@ -21,6 +21,7 @@ import (
 const (
 	rolloutsShown = 20
 	podsShown     = 50
+	marksShown    = 500 // of warnings in a bar
 )
 
 // span is a span of the trace of a rollout, with those below it.
@@ -34,6 +35,12 @@ type span struct {
 	Attributes map[string]any `json:"attributes"`
 	Warnings   []spanWarning  `json:"warnings,omitempty"`
 	Spans      []*span        `json:"spans,omitempty"`
+	Total      totals         `json:"total,omitempty"`
+
+	// In a timeline with an axis from 0 to 100.
+	X, Width float64   `json:"-"`
+	Marks    []float64 `json:"-"` // of warnings, also of those below
+	Warned   int       `json:"-"` // how many there are
 }
 
 // spanWarning is an event of a span.
@@ -43,9 +50,10 @@ type spanWarning struct {
 	Attributes map[string]any `json:"attributes"`
 }
 
-// rollouts returns the traces of a workload's rollouts as trees, the newest first.
-func (v *view) rollouts(workload string) []*span {
-	all := v.model.Spans(workload, v.now)
+// rollouts returns the traces of the workload's rollouts as trees, the newest first, with so many
+// pods.
+func (v *view) rollouts(pods int) []*span {
+	all := v.at().Spans()
 	slices.SortFunc(all, func(a, b rollout.Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
 	})
@@ -63,6 +71,10 @@ func (v *view) rollouts(workload string) []*span {
 		}
 	}
 	slices.Reverse(tops)
+	for _, s := range tops {
+		s.draw()
+		s.cut(pods)
+	}
 	return tops
 }
 
@@ -79,34 +91,31 @@ func spanOf(r *rollout.Span) *span {
 
 func timeAt(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }
 
-// bar is a span in the timeline, on an axis from 0 to 100, with the bars below it.
-type bar struct {
-	*span
-	X, Width float64
-	Marks    []float64 // of warnings, also of those below
-	Bars     []bar
-	Hidden   int
-}
+// minWidth is the smallest width of a bar: a phase can take less than the resolution of events.
+const minWidth = 0.6
 
-// barsOf draws rollouts. Each has an axis of its own: a start takes seconds, and rollouts can be an hour
-// apart.
-func barsOf(rollouts []*span) []bar {
-	return each(rollouts[:min(rolloutsShown, len(rollouts))], func(s *span) bar {
-		from, until := s.Start, s.End
-		s.walk(func(below *span) {
-			if below.Start.Before(from) {
-				from = below.Start
-			}
-			if below.End.After(until) {
-				until = below.End
-			}
-			for _, w := range below.Warnings {
-				if w.Time.After(until) {
-					until = w.Time
-				}
+// draw sets the places on the axis. Each rollout has an axis of its own: a start takes seconds, and
+// rollouts can be an hour apart.
+func (s *span) draw() {
+	var moments []time.Time
+	s.walk(func(below *span) {
+		moments = append(moments, below.Start, below.End)
+		for _, w := range below.Warnings {
+			moments = append(moments, w.Time)
+		}
+	})
+	from := slices.MinFunc(moments, time.Time.Compare)
+	whole := max(slices.MaxFunc(moments, time.Time.Compare).Sub(from), 1)
+	at := func(t time.Time) float64 { return min(100-minWidth, 100*float64(t.Sub(from))/float64(whole)) }
+	s.walk(func(drawn *span) {
+		drawn.X = at(drawn.Start)
+		drawn.Width = max(minWidth, at(drawn.End)-drawn.X)
+		drawn.walk(func(below *span) {
+			drawn.Warned += len(below.Warnings)
+			for _, w := range first(below.Warnings, marksShown-len(drawn.Marks)) {
+				drawn.Marks = append(drawn.Marks, at(w.Time))
 			}
 		})
-		return barOf(s, from, max(until.Sub(from), 1))
 	})
 }
 
@@ -118,30 +127,18 @@ func (s *span) walk(do func(*span)) {
 	}
 }
 
-// minWidth is the smallest width of a bar: a phase can take less than the resolution of events.
-const minWidth = 0.6
-
-func barOf(s *span, from time.Time, whole time.Duration) bar {
-	at := func(t time.Time) float64 {
-		return min(100-minWidth, max(0, 100*float64(t.Sub(from))/float64(whole)))
+// cut keeps so many spans below: those that failed first.
+func (s *span) cut(most int) {
+	if len(s.Spans) <= most {
+		return
 	}
-	b := bar{span: s, X: at(s.Start)}
-	b.Width = max(minWidth, at(s.End)-b.X)
-	s.walk(func(below *span) {
-		for _, w := range below.Warnings {
-			b.Marks = append(b.Marks, at(w.Time))
-		}
-	})
-	below := slices.Clone(s.Spans)
-	if b.Hidden = max(0, len(below)-podsShown); b.Hidden > 0 {
-		slices.SortStableFunc(below, func(a, b *span) int {
-			return cmp.Compare(min(len(b.Error), 1), min(len(a.Error), 1))
-		})
-		below = below[:podsShown]
-	}
-	b.Bars = each(below, func(s *span) bar { return barOf(s, from, whole) })
-	return b
+	s.Total = totals{"spans": len(s.Spans)}
+	slices.SortStableFunc(s.Spans, func(a, b *span) int { return cmp.Compare(min(len(b.Error), 1), min(len(a.Error), 1)) })
+	s.Spans = first(s.Spans, most)
 }
+
+// Hidden returns how many spans below are not shown.
+func (s *span) Hidden() int { return max(0, s.Total["spans"]-len(s.Spans)) }
 
 // Kind returns what the span is about: a rollout, a pod, or a phase.
 func (s *span) Kind() string {

@@ -3,14 +3,18 @@
 package pageexporter
 
 import (
-	"crypto/sha256"
+	"bytes"
+	"cmp"
 	"embed"
-	"encoding/hex"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 //go:embed page.css page.js page.html.tmpl
@@ -33,19 +37,15 @@ func newHandler(b *board, config *Config) http.Handler {
 type handler struct {
 	board  *board
 	agents http.Handler // nil: there are none
+	calls  atomic.Int64 // of agents, until they are answered
+	held   atomic.Int64 // bytes of answers that are being written
 }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	leave, err := h.board.sit()
-	if err != nil {
-		serveError(w, err)
-		return
-	}
-	defer leave()
 	dir, name := path.Split(r.URL.Path)
 	if h.agents != nil && name == "mcp" {
-		h.agents.ServeHTTP(w, r)
+		h.serveAgents(w, r)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -53,8 +53,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this page can only be read", http.StatusMethodNotAllowed)
 		return
 	}
-	if answer, id := apiOf(r.URL.Path); answer != "" {
-		h.serveAPI(w, r, answer, id)
+	if api := apiPath.FindStringSubmatch(r.URL.Path); api != nil {
+		answer, workload := cmp.Or(api[1], "workload"), api[2]
+		h.serve(w, r, answer, workload, "application/json", endpoints[answer])
 		return
 	}
 	switch {
@@ -62,13 +63,33 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serveError(w, errNoAnswer)
 	case slices.Contains(assets, name):
 		http.ServeFileFS(w, r, files, name) //nolint:gosec // The name is one of the assets.
-	case name == "":
-		h.servePage(w, r, "page")
-	case name == "content":
-		h.servePage(w, r, "content")
+	case name == "", name == "content":
+		template := cmp.Or(name, "page")
+		h.serve(w, r, template, "", "text/html; charset=utf-8", func(v *view) ([]byte, error) { return v.render(template) })
 	default:
 		redirectToSlash(w, r, name)
 	}
+}
+
+// readTimeout is the time in which an agent must send a call.
+const readTimeout = 10 * time.Second
+
+// serveAgents answers a call of an agent. It counts the call after it has read it, so that calls
+// that come a byte at a time keep nobody away.
+func (h *handler) serveAgents(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
+	call, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
+	if err != nil {
+		serveError(w, requestError{fmt.Errorf("cannot read the call: %w: send at most %d bytes, within %s", err, maxCall, readTimeout), http.StatusBadRequest})
+		return
+	}
+	defer h.calls.Add(-1)
+	if h.calls.Add(1) > maxWaiting {
+		serveError(w, errBusy)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(call))
+	h.agents.ServeHTTP(w, r)
 }
 
 // redirectToSlash answers a request for the page without the slash at its end. The new address is
@@ -79,32 +100,32 @@ func redirectToSlash(w http.ResponseWriter, r *http.Request, name string) {
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-// servePage answers with the page, or with the content that its script replaces.
-func (h *handler) servePage(w http.ResponseWriter, r *http.Request, template string) {
-	f, err := filterFrom(r.URL.Query())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	h.serve(w, r, "text/html; charset=utf-8", template, f, func(v *view) ([]byte, error) { return v.render(template, f) })
-}
-
 // serve answers with what compute returns, or what it returned a moment ago. A browser that has the same
 // answer already does not get it again.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, contentType, name string, f filter, compute func(*view) ([]byte, error)) {
-	body, err := h.board.look(r.Context(), name, f, compute)
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload, contentType string, compute func(*view) ([]byte, error)) {
+	f, err := filterFrom(r.URL.Query())
+	if err != nil {
+		serveError(w, requestError{err, http.StatusBadRequest})
+		return
+	}
+	f.Workload = cmp.Or(workload, f.Workload)
+	found, err := h.board.look(r.Context(), name, f, compute)
 	if err != nil {
 		serveError(w, err)
 		return
 	}
-	sum := sha256.Sum256(body)
-	etag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("ETag", etag)
-	if r.Header.Get("If-None-Match") == etag {
+	w.Header().Set("ETag", found.etag)
+	if r.Header.Get("If-None-Match") == found.etag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	size := int64(len(found.body))
+	defer h.held.Add(-size)
+	if h.held.Add(size) > maxHeld {
+		serveError(w, errBusy)
+		return
+	}
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(body) //nolint:gosec // A template or JSON has escaped it.
+	_, _ = w.Write(found.body) //nolint:gosec // A template or JSON has escaped it.
 }

@@ -3,13 +3,17 @@
 package pageexporter
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -114,6 +118,8 @@ func TestABrowserGetsTheSameContentOnce(t *testing.T) {
 	status, _, body := ask(t, http.MethodGet, url+"/content", map[string]string{"If-None-Match": header.Get("ETag")})
 	assert.Equal(t, http.StatusNotModified, status)
 	assert.Empty(t, body)
+	_, page := get(t, url+"/")
+	assert.NotEqual(t, header.Get("ETag"), page.Get("ETag"), "of another answer")
 }
 
 func TestOtherSitesCannotReadThePage(t *testing.T) {
@@ -133,6 +139,7 @@ func TestOtherSitesCannotReadThePage(t *testing.T) {
 		"an IPv6 address without a port":      {map[string]string{"Host": "[2001:db8::1]"}, true},
 		"all addresses":                       {map[string]string{"Host": "0.0.0.0:" + port}, true},
 		"a name that is listed":               {map[string]string{"Host": "Events.example.com"}, true},
+		"a listed name with the final dot":    {map[string]string{"Host": "events.example.com.:" + port}, true},
 		"a name that points here":             {map[string]string{"Host": "evil.example:" + port}, false},
 		"a name below one that is listed":     {map[string]string{"Host": "x.events.example.com"}, false},
 		"the address bar":                     {link("none", "navigate", "document"), true},
@@ -217,4 +224,101 @@ func TestConfig(t *testing.T) {
 	assert.ErrorContains(t, config.Validate(), `allowed_hosts: "https://a.example" is not a host name`)
 	config.Server.NetAddr.Endpoint = ""
 	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: set the address")
+}
+
+// TestCallsThatComeSlowlyKeepNobodyAway: a call takes its place after it is read.
+func TestCallsThatComeSlowlyKeepNobodyAway(t *testing.T) {
+	_, url := serve(t, func(c *Config) { c.MCP = true })
+	for range maxWaiting + 1 {
+		slow, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		require.NoError(t, err)
+		defer func() { _ = slow.Close() }()
+		_, err = slow.Write([]byte("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n"))
+		require.NoError(t, err)
+		_, err = slow.Read(make([]byte, 1)) // The server asks for the body: it reads the call.
+		require.NoError(t, err)
+	}
+	get(t, url)
+	status, _, body := post(t, url+"/mcp", strings.Repeat(" ", maxCall+1))
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, body, "send at most 65536 bytes")
+	status, _, body = post(t, url+"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, body, "what_changed")
+}
+
+// TestACallIsReadForALimitedTime: the answer may take longer.
+func TestACallIsReadForALimitedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		pipe := onePipe{server, make(chan struct{})}
+		h := &handler{board: newBoard(time.Now), agents: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			time.Sleep(2 * readTimeout)
+			assert.NoError(t, r.Context().Err())
+		})}
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = (&http.Server{Handler: h, ReadHeaderTimeout: time.Hour}).Serve(&pipe) })
+		send := func(length int, call string) (*http.Response, time.Duration) {
+			start := time.Now()
+			_, err := fmt.Fprintf(client, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", length, call)
+			require.NoError(t, err)
+			response, err := http.ReadResponse(bufio.NewReader(client), nil)
+			require.NoError(t, err)
+			return response, time.Since(start)
+		}
+		response, took := send(2, "{}")
+		assert.Equal(t, http.StatusOK, response.StatusCode)
+		assert.Equal(t, 2*readTimeout, took)
+		assert.Zero(t, h.calls.Load())
+		response, took = send(1000, "{")
+		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+		assert.Equal(t, readTimeout, took)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		assert.Contains(t, string(body), "send at most 65536 bytes, within 10s")
+		_ = client.Close()
+		close(pipe.closed)
+		serving.Wait()
+	})
+}
+
+func TestOneCallTooManyIsRefused(t *testing.T) {
+	h := &handler{board: boardOf(""), agents: http.NotFoundHandler()}
+	h.calls.Store(maxWaiting)
+	status, body := serveAt(t, h, "/mcp")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Contains(t, body, "too many requests")
+}
+
+// onePipe is a listener for one connection.
+type onePipe struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (p *onePipe) Accept() (net.Conn, error) {
+	if c := p.Conn; c != nil {
+		p.Conn = nil
+		return c, nil
+	}
+	<-p.closed
+	return nil, net.ErrClosed
+}
+
+func (*onePipe) Addr() net.Addr { return &net.TCPAddr{} }
+func (*onePipe) Close() error   { return nil }
+
+// post sends a call of an agent.
+func post(t *testing.T, url, call string) (status int, header http.Header, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(call))
+	require.NoError(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, response.Header, string(read)
 }

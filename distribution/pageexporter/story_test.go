@@ -47,8 +47,10 @@ func boardOf(lines string) *board {
 	return b
 }
 
-// viewOf returns what a viewer sees, without the lock.
-func viewOf(b *board) *view { return &view{model: b.model, now: b.clock().UTC()} }
+// viewOf returns what a viewer sees with a filter, without the lock.
+func viewOf(b *board, f filter) *view {
+	return &view{model: b.model, now: b.clock().UTC(), filter: f, left: func() error { return nil }}
+}
 
 // everything is the filter of an address without parameters.
 func everything(t testing.TB) filter {

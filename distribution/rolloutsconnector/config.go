@@ -26,6 +26,9 @@ type Config struct {
 	// Stamp writes trace ids into records, in the connector's output of logs.
 	Stamp bool `mapstructure:"stamp"`
 
+	// HarmlessReasons are those of warnings that are no failure, in addition to the known ones.
+	HarmlessReasons []string `mapstructure:"harmless_reasons"`
+
 	// Storage is the storage extension that rollouts are saved with. Empty: a restart forgets them.
 	Storage *component.ID `mapstructure:"storage"`
 

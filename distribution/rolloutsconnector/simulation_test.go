@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
@@ -277,7 +278,7 @@ func (s *simulation) repeat() {
 
 // differences returns which rollouts and pods are missing, or are not those of the model of all records.
 func (s *simulation) differences() (all []string) {
-	read, _ := rollout.Read(s.e.logsOf(s.e.records, s.epoch))
+	read, _ := rollout.Read(record.Read(s.e.logsOf(s.e.records, s.epoch)), &rollout.Model{})
 	m := &rollout.Model{}
 	m.Join(read)
 	want, got := map[string]bool{}, map[string]bool{}

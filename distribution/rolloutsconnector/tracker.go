@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
 )
@@ -191,7 +192,7 @@ func (t *tracker) shutdown(ctx context.Context) error {
 func (t *tracker) take(ctx context.Context, logs plog.Logs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	read, used := rollout.ReadNew(logs, t.model)
+	read, used := rollout.Read(record.Read(logs, t.config.HarmlessReasons...), t.model)
 	if len(read.Lacks) > 0 && !t.lacks {
 		t.lacks = true
 		t.settings.Logger.Warn("Records lack attributes that rollouts need; they are in no trace. Enable these attributes in "+

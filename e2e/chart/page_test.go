@@ -47,7 +47,10 @@ func TestTheExamplesOnThePages(t *testing.T) {
 	exporter := published.config(t)["exporters"].(map[string]any)["event_page"].(map[string]any)
 	assert.Equal(t, ":8090", exporter["endpoint"])
 	assert.Contains(t, exporter, "response_headers", "a browser asks for the password")
-	assert.Equal(t, "kube-events-page", only[corev1.Service](t, published, "Service").Name)
+	service := only[corev1.Service](t, published, "Service")
+	assert.Equal(t, "kube-events-page", service.Name)
+	inCluster := service.Name + "." + service.Namespace + ".svc"
+	assert.Equal(t, []any{"events.example.com", service.Name, inCluster, inCluster + ".cluster.local"}, exporter["allowed_hosts"])
 
 	changed := alertsOf(t, renderValues(t, blocks[1][1]))
 	assert.NotContains(t, changed, "KubeEventsCrashLoop")

@@ -19,14 +19,14 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Cause is why a batch waits.
-type Cause = metadata.AttributeWaitCause
+// WaitCause is why a batch waits.
+type WaitCause = metadata.AttributeWaitCause
 
 // The causes. Each is measured for each batch.
 const (
-	Gathering  = metadata.AttributeWaitCauseGathering
-	Lookups    = metadata.AttributeWaitCauseLookups
-	Delivering = metadata.AttributeWaitCauseDelivering
+	WaitCauseGathering  = metadata.AttributeWaitCauseGathering
+	WaitCauseLookups    = metadata.AttributeWaitCauseLookups
+	WaitCauseDelivering = metadata.AttributeWaitCauseDelivering
 )
 
 // Telemetry is the receiver's own telemetry. Its methods may be called concurrently.
@@ -39,7 +39,7 @@ type Telemetry struct {
 	id metric.MeasurementOption
 	// waits are the options to record a wait. They are made once, because sets of attributes are
 	// sorted and hashed.
-	waits map[Cause][]metric.RecordOption
+	waits map[WaitCause][]metric.RecordOption
 
 	waiting      atomic.Int64 // events that arrived and are not processed yet
 	hits         atomic.Int64 // objects that came from the cache; not reported yet
@@ -59,7 +59,7 @@ func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
 		return nil, err
 	}
 	id := attribute.String("receiver", settings.ID.String())
-	waits := map[Cause][]metric.RecordOption{}
+	waits := map[WaitCause][]metric.RecordOption{}
 	for name, cause := range metadata.MapAttributeWaitCause {
 		waits[cause] = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(id, attribute.String("cause", name)))}
 	}
@@ -123,7 +123,7 @@ func (t *Telemetry) DealtWith(batch []watch.Change) {
 }
 
 // Waited measures how long a batch waited for one cause.
-func (t *Telemetry) Waited(cause Cause, d time.Duration) {
+func (t *Telemetry) Waited(cause WaitCause, d time.Duration) {
 	t.builder.KubeEventsBatchWait.Record(context.Background(), d.Seconds(), t.waits[cause]...)
 }
 

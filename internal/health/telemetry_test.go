@@ -66,7 +66,7 @@ func measureEverything(t *testing.T, id string, collector *componenttest.Telemet
 	t.Cleanup(telemetry.Shutdown)
 	require.NoError(t, telemetry.Measure(func() bool { return true }, 1, owners))
 	records := []observation.Observation{{Event: &corev1.Event{}, Chain: resolver.Chain{Resolution: resolver.ResolutionComplete}}}
-	telemetry.Waited(Lookups, time.Second)
+	telemetry.Waited(WaitCauseLookups, time.Second)
 	telemetry.Accounted(1, 1)
 	telemetry.Resolved(records)
 	telemetry.Counted(1, 1)

@@ -45,6 +45,7 @@ type head struct {
 type Journal struct {
 	client       storage.Client
 	head         head
+	removed      int64  // nothing is left of generations after head.Oldest up to this one, but for that of the head
 	takesEntries bool   // the snapshot is of this process, and the storage has its head
 	unanswered   []byte // the last entry, if its write failed
 	next         int    // the index of the next entry, after the chunks and the entries before it
@@ -176,15 +177,18 @@ func (j *Journal) writeHead(ctx context.Context) error {
 	return j.client.Set(ctx, "head", encoded)
 }
 
-// removeOthers deletes all generations but the one that the head names.
+// removeOthers deletes all generations but the one that the head names. It does not look again for what
+// it has removed: storage that takes no snapshot for days has had thousands of generations, and each
+// attempt has a time limit. The newest generation is written next.
 func (j *Journal) removeOthers(ctx context.Context) error {
 	for generation := j.head.Oldest; generation <= j.head.Newest; generation++ {
-		if generation == j.head.Generation {
+		if generation == j.head.Generation || generation > j.head.Oldest && generation <= j.removed {
 			continue
 		}
 		if err := j.remove(ctx, generation); err != nil {
 			return err
 		}
+		j.removed = max(j.removed, min(generation, j.head.Newest-1))
 	}
 	j.head.Oldest = j.head.Generation
 	return nil

@@ -198,6 +198,27 @@ func TestASnapshotLooksOnlyForWhatMayBeLeft(t *testing.T) {
 }
 
 // TestAnEntryIsRepeatedAsItIs: it keeps its key and its value, and the next one does not overtake it.
+// Storage may take a head, but no chunk, for days.
+func TestASnapshotThatIsRepeatedForDaysLooksOnlyForWhatTheLastAttemptLeft(t *testing.T) {
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, j.Snapshot(t.Context(), chunks("first")))
+	for range 1000 {
+		m.writes = 2 // The head, and the first chunk. The next attempt removes it.
+		if len(m.values) > 2 {
+			m.writes++
+		}
+		require.Error(t, j.Snapshot(t.Context(), chunks("second", "third")))
+		require.LessOrEqual(t, len(m.values), 3, "the head, the first snapshot, and what the last attempt left")
+	}
+	m.writes, m.reads = -1, 0
+	require.NoError(t, j.Snapshot(t.Context(), chunks("second", "third")))
+	assert.Less(t, m.reads, 20)
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"second", "third"}, stored)
+	assert.Len(t, m.values, 3)
+}
+
 func TestAnEntryIsRepeatedAsItIs(t *testing.T) {
 	t.Parallel()
 	m := &memory{values: map[string][]byte{}, writes: -1}

@@ -198,14 +198,13 @@ func (l *Ledger) release(records []observation.Observation, open *window) []obse
 	}
 	record := observation.Observation{Event: kept.newest}
 	for _, state := range kept.states {
-		if state.isDeleted {
-			l.remove(state.seen, state.at)
-			continue
-		}
 		if record.Occurrences == 0 {
 			record.SeenAt = state.at
 		}
 		record.Occurrences += l.observe(state.seen)
+		if state.deletion != nil {
+			l.remove(*state.deletion, state.deletedAt)
+		}
 	}
 	if record.Occurrences == 0 {
 		return records

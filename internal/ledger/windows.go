@@ -32,19 +32,22 @@ type window struct {
 	kept *kept // nil: nothing came since the record that opened the window
 }
 
-// kept is what came while a window was open: the state of each event with most occurrences, and its deletion.
+// kept is what came while a window was open: the first state of each event, the one with most occurrences,
+// and its deletion. The first one shows whether it is a new event under an old name.
 type kept struct {
 	newest *corev1.Event
 	states []keptState         // in the order in which their events first came
-	index  map[eventObject]int // of the states of events that are not deleted
+	index  map[eventObject]int // of the states
 	first  uint64              // the lowest version that the first of them may have had; 0: it is not known
 	place  *list.Element       // in keeping of the stream
 }
 
 type keptState struct {
 	seen
-	at        time.Time // when the first state of the event was seen, or its deletion
-	isDeleted bool
+	at        time.Time // when the first state of the event was seen
+	isFirst   bool      // of the event
+	deletion  *seen     // nil: the event was not deleted
+	deletedAt time.Time
 }
 
 // eventObject is an event, which may have been created several times.
@@ -114,11 +117,13 @@ func (w *windows) keep(open *window, s Seen, state seen, first uint64) {
 	}
 	w.bytes -= k.weight()
 	object := eventObject{state.identity, state.uid}
-	if i, isKept := k.index[object]; !isKept {
+	switch i, isKept := k.index[object]; {
+	case isKept && state.count <= k.states[i].count: // Nothing is new in it.
+	case isKept && !k.states[i].isFirst:
+		k.states[i].seen, k.newest = state, s.Event
+	default:
 		k.index[object], k.newest = len(k.states), s.Event
-		k.states = append(k.states, keptState{seen: state, at: s.At})
-	} else if known := &k.states[i]; state.count > known.count {
-		known.seen, k.newest = state, s.Event
+		k.states = append(k.states, keptState{seen: state, at: s.At, isFirst: !isKept})
 	}
 	w.bytes += k.weight()
 }
@@ -129,12 +134,9 @@ func (w *windows) delete(ev *corev1.Event, last seen, now time.Time) bool {
 	if open == nil || open.kept == nil {
 		return false
 	}
-	object := eventObject{last.identity, last.uid}
-	_, isKept := open.kept.index[object]
+	i, isKept := open.kept.index[eventObject{last.identity, last.uid}]
 	if isKept {
-		delete(open.kept.index, object)
-		open.kept.states = append(open.kept.states, keptState{last, now, true})
-		w.bytes += eventOverhead
+		open.kept.states[i].deletion, open.kept.states[i].deletedAt = &last, now
 	}
 	return isKept
 }

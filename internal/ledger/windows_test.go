@@ -77,14 +77,15 @@ func TestWhatHappensToAnEventWhileAWindowIsOpen(t *testing.T) {
 		deleted int // the index of the change that a deletion follows; 0: none
 		want    int64
 	}{
-		"more occurrences":                        {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("1", "3", 6)}, 0, 5},
-		"the same state again":                    {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("1", "2", 3)}, 0, 2},
-		"an older state after a newer one":        {[]*corev1.Event{again("1", "1", 1), again("1", "5", 9), again("1", "3", 4)}, 0, 8},
-		"a count that goes down":                  {[]*corev1.Event{again("1", "1", 1), again("1", "2", 5), again("1", "3", 2)}, 0, 4},
-		"a label":                                 {[]*corev1.Event{again("1", "1", 1), again("1", "2", 1)}, 0, 0},
-		"created again with the cumulative count": {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 4)}, 1, 3},
-		"created again with a count of its own":   {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 1)}, 1, 3},
-		"created again while nobody watched":      {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 1)}, 0, 3},
+		"more occurrences":                         {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("1", "3", 6)}, 0, 5},
+		"the same state again":                     {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("1", "2", 3)}, 0, 2},
+		"an older state after a newer one":         {[]*corev1.Event{again("1", "1", 1), again("1", "5", 9), again("1", "3", 4)}, 0, 8},
+		"a count that goes down":                   {[]*corev1.Event{again("1", "1", 1), again("1", "2", 5), again("1", "3", 2)}, 0, 4},
+		"a label":                                  {[]*corev1.Event{again("1", "1", 1), again("1", "2", 1)}, 0, 0},
+		"created again with the cumulative count":  {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 4)}, 1, 3},
+		"created again with a count of its own":    {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 1)}, 1, 3},
+		"created again, and then more occurrences": {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 1), again("2", "5", 4), again("2", "6", 5)}, 1, 7},
+		"created again while nobody watched":       {[]*corev1.Event{again("1", "1", 1), again("1", "2", 3), again("2", "4", 1)}, 0, 3},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +115,19 @@ func TestADeletionThatAWindowKeepsIsRememberedAfterIt(t *testing.T) {
 	require.Zero(t, l.Live())
 	l.Forget(start.Add(RememberDeleted))
 	require.Zero(t, l.Len(), "its time counts from the deletion, not from the end of the window")
+}
+
+// A stream that resumes after a deletion gets some of them again.
+func TestADeletionThatAWindowKeepsMayComeTwice(t *testing.T) {
+	l := withWindows("")
+	change(l, "", observed("1", "ns", "BackOff", 1), start)
+	change(l, "", observed("2", "ns", "BackOff", 3), start)
+	for range 2 {
+		l.Delete("", observed("3", "ns", "BackOff", 3), start)
+	}
+	records := l.Due(start.Add(time.Minute), 10)
+	require.Len(t, records, 1)
+	require.EqualValues(t, 2, records[0].Occurrences)
 }
 
 func TestADeletionOfWhatNoWindowKeepsIsRememberedAtOnce(t *testing.T) {

@@ -32,7 +32,7 @@ func (i *intake) take(stop context.Context, next time.Time) *batch {
 	b.last = stop.Err() != nil
 	if b.changes = i.queue.Take(b.changes); len(b.changes) > 0 {
 		// Before the loop waited, the changes waited for the last batch.
-		i.health.Waited(health.Gathering, min(time.Since(waiting), time.Since(b.changes[0].SeenAt)))
+		i.health.Waited(health.WaitCauseGathering, min(time.Since(waiting), time.Since(b.changes[0].SeenAt)))
 	}
 	if b.last {
 		i.takeRest()

@@ -101,7 +101,7 @@ func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) 
 		delivered = append(delivered, r.records...)
 	}
 	if len(requests) > 0 {
-		p.health.Waited(health.Delivering, time.Since(began))
+		p.health.Waited(health.WaitCauseDelivering, time.Since(began))
 	}
 	return delivered
 }

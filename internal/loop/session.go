@@ -215,7 +215,7 @@ func (s *session) resolve(ctx context.Context, b *batch) {
 	began := time.Now()
 	s.Owners.Resolve(ctx, b.records)
 	if len(b.records) > 0 {
-		s.Health.Waited(health.Lookups, time.Since(began))
+		s.Health.Waited(health.WaitCauseLookups, time.Since(began))
 	}
 	s.Health.Resolved(b.records)
 }

@@ -41,11 +41,11 @@ import (
 )
 
 // waitsOf returns the sum of each cause's waits, and how many there were.
-func waitsOf(t *testing.T, telemetry *componenttest.Telemetry) (sums map[health.Cause]time.Duration, counts map[health.Cause]uint64) {
+func waitsOf(t *testing.T, telemetry *componenttest.Telemetry) (sums map[health.WaitCause]time.Duration, counts map[health.WaitCause]uint64) {
 	t.Helper()
 	metric, err := telemetry.GetMetric("otelcol_kube_events_batch_wait")
 	require.NoError(t, err)
-	sums, counts = map[health.Cause]time.Duration{}, map[health.Cause]uint64{}
+	sums, counts = map[health.WaitCause]time.Duration{}, map[health.WaitCause]uint64{}
 	for _, p := range metric.Data.(metricdata.Histogram[float64]).DataPoints {
 		name, _ := p.Attributes.Value("cause")
 		cause, ok := metadata.MapAttributeWaitCause[name.AsString()]
@@ -124,25 +124,25 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	for name, tt := range map[string]struct {
 		slow  func(*testing.T, *Loop)
 		comes time.Duration // how long before its batch a change comes
-		want  map[health.Cause]time.Duration
+		want  map[health.WaitCause]time.Duration
 	}{
 		"nothing is slow": {
 			slow: func(*testing.T, *Loop) {},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether},
+			want: map[health.WaitCause]time.Duration{health.WaitCauseGathering: batches * watch.ReadTogether},
 		},
 		"the loop delivers the batch before": {
 			slow: func(*testing.T, *Loop) {}, comes: time.Second,
-			want: map[health.Cause]time.Duration{},
+			want: map[health.WaitCause]time.Duration{},
 		},
 		"lookups that time out": {
 			slow: func(t *testing.T, p *Loop) { p.Owners = slowOwners(t) },
-			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Lookups: 2 * time.Second},
+			want: map[health.WaitCause]time.Duration{health.WaitCauseGathering: batches * watch.ReadTogether, health.WaitCauseLookups: 2 * time.Second},
 		},
 		"a pipeline that takes 1 s": {
 			slow: func(_ *testing.T, p *Loop) {
 				p.Logs = pipelineThat(func(int) error { time.Sleep(time.Second); return nil })
 			},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Delivering: batches * time.Second},
+			want: map[health.WaitCause]time.Duration{health.WaitCauseGathering: batches * watch.ReadTogether, health.WaitCauseDelivering: batches * time.Second},
 		},
 		"a pipeline that takes 100 ms to reject every other attempt, with retries after 1 s": {
 			slow: func(_ *testing.T, p *Loop) {
@@ -154,7 +154,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 					return nil
 				})
 			},
-			want: map[health.Cause]time.Duration{health.Gathering: batches * watch.ReadTogether, health.Delivering: batches * 1100 * time.Millisecond},
+			want: map[health.WaitCause]time.Duration{health.WaitCauseGathering: batches * watch.ReadTogether, health.WaitCauseDelivering: batches * 1100 * time.Millisecond},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 					s.turn(t.Context(), t.Context())
 				}
 				sums, counts := waitsOf(t, telemetry)
-				for _, cause := range []health.Cause{health.Gathering, health.Lookups, health.Delivering} {
+				for _, cause := range []health.WaitCause{health.WaitCauseGathering, health.WaitCauseLookups, health.WaitCauseDelivering} {
 					assert.Equal(t, tt.want[cause], sums[cause], cause)
 					assert.EqualValues(t, batches, counts[cause], "%s: one measurement for each batch", cause)
 				}

@@ -5,12 +5,16 @@ package watch
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,7 +67,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		next := page.Continue
+		next := nextPage(page.Continue)
 		if next == "" {
 			return s.endList(ctx, cmp.Or(s.exactAt, page.ResourceVersion))
 		}
@@ -96,6 +100,28 @@ func (s *Stream) takePage(ctx context.Context, kind Kind, options *metav1.ListOp
 		}
 	}
 	return &page.ListMeta, nil
+}
+
+// nextPage returns the token of the next page. The API server allows any bytes in the name of an event, but
+// its token has the key after the last event as a JSON string: the next page would begin before this
+// event, and the list would never end. So it begins after all names with the same valid beginning.
+func nextPage(token string) string {
+	key, start := map[string]json.RawMessage{}, ""
+	decoded, _ := base64.RawURLEncoding.DecodeString(token)
+	if json.Unmarshal(decoded, &key) != nil || json.Unmarshal(key["start"], &start) != nil {
+		return token
+	}
+	valid, _, isInvalid := strings.Cut(start, string(utf8.RuneError))
+	if !isInvalid {
+		return token
+	}
+	last, size := utf8.DecodeLastRuneInString(valid)
+	if size == 0 {
+		return "" // No event of the namespace has a valid name after this one.
+	}
+	key["start"], _ = json.Marshal(valid[:len(valid)-size] + string(last+1))
+	encoded, _ := json.Marshal(key) // It knows no error for strings.
+	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
 // page requests a page. If it has too many bytes, page requests fewer events instead. It sets the
@@ -181,8 +207,11 @@ func (s *Stream) watch(ctx context.Context) error {
 	})
 	if err == nil {
 		defer connection.Close()
-		if s.useless < maxUseless { // Otherwise, only a message shows that it works.
+		if s.useless < maxUseless {
 			s.works()
+		} else { // Only a message, or the time for which it is open, shows that it works.
+			opened := time.AfterFunc(minUptime, func() { s.settings.Observer.Answered(s.settings.Namespace) })
+			defer opened.Stop()
 		}
 		err = s.receive(ctx, cancel, connection, limit+responseTimeout)
 	}

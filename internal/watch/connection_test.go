@@ -50,6 +50,9 @@ func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 		}
 		require.Contains(t, o.seen(), watch.CauseUnavailable)
 		assert.Greater(t, len(connections(api)), 2, "a few that are closed are no failure")
+		answers := o.answersSeen()
+		time.Sleep(time.Minute)
+		assert.Greater(t, o.answersSeen(), answers, "a watch that stays open works, also if no event comes")
 		api.Put(event("a", ""))
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"a"}, takeAll(queue))

@@ -147,3 +147,26 @@ func TestAnEventThatIsLargerThanAPageIsListed(t *testing.T) {
 		assert.Equal(t, []string{"a", "b", "c"}, takeAll(queue))
 	})
 }
+
+// The API server takes events whose names have any bytes, and its tokens are JSON: a page may end at each
+// of these events.
+func TestAListGoesOnAfterNamesThatAreNotUTF8(t *testing.T) {
+	for name, tt := range map[string]struct{ names, want []string }{
+		"between others":          {[]string{"a", "b\xff1", "b\xff2", "c", "d"}, []string{"a", "b\ufffd1", "c", "d"}},
+		"before valid characters": {[]string{"a\x80", "aé", "b"}, []string{"a\ufffd", "b"}},
+		"at the end":              {[]string{"a", "\xff\xfe", "\xff\xff"}, []string{"a", "\ufffd"}},
+	} {
+		for _, namespace := range []string{"", "ns"} {
+			t.Run(name+" of "+namespace, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					api, queue := apitest.NewInMemory(t), queue.New(10)
+					for _, name := range tt.names {
+						api.Put(event(name, strings.Repeat("m", 5<<20)))
+					}
+					start(t, api, queue, watch.Settings{Namespace: namespace})
+					assert.Equal(t, tt.want, takeAll(queue))
+				})
+			})
+		}
+	}
+}

@@ -9,7 +9,7 @@
 //
 //	../apiserver   the API server with etcd behind it, as strict as the real one
 //	connection.go  connections that are cut, stall and are slow
-//	storage.go     a storage extension, shared by the replicas
+//	storage.go     a storage extension
 //	pipeline.go    exporters behind a fan-out, and the metrics pipeline
 //	topology.go    one signal only, retry_on_failure, an elector whose other users are slow
 //	elector.go     the leader elector: client-go's own election

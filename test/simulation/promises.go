@@ -57,8 +57,8 @@ var (
 		"The chain is complete with any number of namespaces, if no kind of the chain was slow, " +
 			"failing or limited while the event was resolved.", nil}
 	neverSilent = &Promise{"never silent",
-		"If something has not been deliverable for 90 s, the component's status is an error, and " +
-			"when all is well again it is not.", nil}
+		"If something has not been deliverable for 90 s, the component's status is an error, unless no " +
+			"replica can be elected, which the elector logs. When all is well again, it is not.", nil}
 	inTime = &Promise{"in time",
 		"If nothing is wrong, each exporter has an occurrence after 8 s and dedup_interval.", nil}
 	oneInInterval = &Promise{"one record in an interval",

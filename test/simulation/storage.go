@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// storageContent is what a storage extension holds. It outlives processes, and replicas share it.
+// storageContent is what a storage extension holds. It outlives processes.
 type storageContent struct {
 	mu     sync.Mutex // guards values
 	values map[string][]byte

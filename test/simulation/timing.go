@@ -98,6 +98,8 @@ func (e *environment) checkSilence() {
 		return // Records around a restore may be missing.
 	case e.leaderIsNew():
 		return // The contract: "If a pipeline has rejected data for more than a minute".
+	case e.disturbed(time.Now().Add(-2*overdue), time.Now(), func(f *Fault) bool { return f.is(LeaseForbidden) }):
+		return // Without the permission for the Lease, nobody leads: the elector logs it.
 	case e.isBetweenLeaders():
 		return // A standby does not see what kept the last leader from delivering.
 	}
@@ -135,8 +137,8 @@ func (e *environment) leaderIsNew() bool {
 	})
 }
 
-// isBetweenLeaders reports whether a leader has ended whose status was an error, and nobody can be
-// elected before its lease expires.
+// isBetweenLeaders reports whether nobody leads, because a leader has ended whose status was an error and
+// its lease has not expired, or because electors do not reach the lease: only they log it.
 func (e *environment) isBetweenLeaders() bool {
 	now, all := time.Now(), e.allProcesses()
 	if !e.plan.Elector || slices.ContainsFunc(all, func(p *process) bool { return p.leadsAt(now) }) {
@@ -144,6 +146,9 @@ func (e *environment) isBetweenLeaders() bool {
 	}
 	// A standby asks after up to 2.2 retry periods, and has seen the last renewal as late.
 	election := e.plan.Lease.Duration + 5*e.plan.Lease.Retry
+	if e.disturbed(now.Add(-election), now, func(f *Fault) bool { return f.Kind.isOfAPI() }) {
+		return true
+	}
 	return slices.ContainsFunc(all, func(p *process) bool {
 		terms := p.allTerms()
 		if len(terms) == 0 || !p.isDead() {

@@ -133,7 +133,11 @@ exporters:
   event_page:
     {{- with .Values.page.hosts }}
     endpoint: ":8090"
-    allowed_hosts: {{ toJson . }}
+    # Programs in the cluster use a name of the Service. NAME.NAMESPACE is not allowed: in a namespace such as dev,
+    # it is a domain that anybody can register, and point to this address.
+    {{- $service := printf "%s-page" (include "kube-events.name" $) }}
+    {{- $svc := printf "%s.%s.svc" $service $.Release.Namespace }}
+    allowed_hosts: {{ concat . (list $service $svc (printf "%s.cluster.local" $svc)) | toJson }}
     auth: {authenticator: basicauth/page}
     # Without this header, a browser does not ask for the password.
     response_headers: {WWW-Authenticate: Basic realm="events"}

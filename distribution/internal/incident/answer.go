@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Query chooses what an answer is about. An empty text admits everything; zero times are the whole hour.
+// Query chooses what an answer is about. An empty text admits everything; zero times are the whole
+// hour.
 type Query struct {
 	From, Until time.Time
 	Namespace   string // Cluster for objects without a namespace
@@ -17,7 +18,8 @@ type Query struct {
 	Manifest    string // tilt.manifest
 }
 
-// ClusterScoped is in the place of the namespace for objects without one. No namespace has such a name.
+// ClusterScoped is in the place of the namespace for objects without one. No namespace has such a
+// name.
 const ClusterScoped = "(cluster-scoped)"
 
 // Problem is a problem of a workload: warnings, or restarts, of one class and container.
@@ -31,25 +33,30 @@ type Problem struct {
 	Over      time.Time `json:"over,omitzero"`     // zero: it goes on
 	Because   string    `json:"because,omitempty"` // why it is over: "the pods started", "its pods have ended", …
 	Count     int64     `json:"count"`             // occurrences since the onset
-	// Scope is what its pods have in common: "2 of 2 pods of the new revision, 0 of 3 of the old one".
+	// Scope is what its pods have in common: "2 of 2 pods of the new revision, 0 of 3 of the old
+	// one".
 	Scope   []string `json:"scope,omitempty"`
 	Message string   `json:"message"`           // the first 240 bytes of the message that says most
 	Causes  []Cause  `json:"causes"`            // the likeliest first; empty: not known
 	Unknown string   `json:"unknown,omitempty"` // why no cause is known; empty: there is one
-	// LastChange is the newest change of the workload before the onset, if it is no cause: it is too old, or cannot
-	// have this effect.
+	// LastChange is the newest change of the workload before the onset, if it is no cause: it is
+	// too old, or cannot have this effect.
 	LastChange *Cause      `json:"last_change,omitempty"`
-	Earlier    []time.Time `json:"earlier,omitempty"`   // onsets of the same problem before it was over for a while, the newest first
-	Revisions  []string    `json:"revisions,omitempty"` // of the pods that have it; empty: it is not about pods, or not known
-	Pods       []string    `json:"pods,omitempty"`      // names
-	Nodes      []string    `json:"nodes,omitempty"`
-	Record     string      `json:"record"`  // log.record.uid of the message
-	Records    []string    `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
+	Earlier    []time.Time `json:"earlier,omitempty"` // onsets of the same problem before it was over for a while, the newest first
+	// Revisions, Pods and Nodes have the first 20 names; Revisions are empty if it is not about
+	// pods, or not known.
+	Revisions []string `json:"revisions,omitempty"`
+	Pods      []string `json:"pods,omitempty"`
+	PodCount  int      `json:"-"` // all of them
+	Nodes     []string `json:"nodes,omitempty"`
+	Record    string   `json:"record"`  // log.record.uid of the message
+	Records   []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
 
-	facts  []*Fact
-	spells []*spell
-	before []*spell // of the same problem earlier
-	pods   []string // UIDs
+	id        string
+	facts     []*Fact
+	intervals []*interval
+	before    []*interval // of the same problem earlier
+	pods      []string    // UIDs
 }
 
 // Change is something that happened, as its records say.
@@ -60,23 +67,35 @@ type Change struct {
 	Until   time.Time `json:"until,omitzero"`   // the end of a state, such as NotReady; zero: it goes on, or is none
 	Key     Key       `json:"workload"`         // or the node or other object that changed
 	Object  string    `json:"object,omitempty"` // the revision, node, autoscaler or pod
-	From    int       `json:"from,omitempty"`   // replicas of a scaling
-	To      int       `json:"to,omitempty"`
+	*Size             // of a scaling; nil: it is none
 	Records []string  `json:"records"` // log.record.uid
 
+	id       string // of the key
+	uid      string // of the workload; empty: not known
 	revision string // of a rollout or a scaling
 	pod      string // UID
 	node     string
 	done     time.Time // when all pods of a rollout had started; zero: they have not
-	isFirst  bool      // no revision is known that the rollout replaced
-	row      *row      // of the table; nil: a rollout, a scaling, or a pod that was created
+	what     *change   // for links; nil: it is no cause
+	isState  bool
+	from     string // the namespace of its record
+	names    []name // what the record of a tool that deploys names
+}
+
+// Size is the number of replicas before and after a scaling.
+type Size struct {
+	From int `json:"from"`
+	To   int `json:"to"`
 }
 
 // Cause is a change before a problem.
 type Cause struct {
 	Change
 	Before Before `json:"seconds_before"` // from the change to the onset
-	Where  string `json:"where"`          // what connects them: workload, node, namespace, message
+	Where  string `json:"where"`          // what connects them: workload, node, namespace, elsewhere, message
+
+	weight  int // how likely it is
+	isGuess bool
 }
 
 // Before is a duration that is in seconds in JSON.

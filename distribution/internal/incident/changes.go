@@ -12,31 +12,36 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // Changes returns what changed in the time and namespace of the Query, the newest first.
-func (m *Model) Changes(q Query, now time.Time) (all []Change) {
-	from, until := q.Window(now)
-	for _, w := range m.look(until).workloads {
-		if !q.admitsKey(w.key, w.key.ID) {
+func (v *At) Changes() []Change {
+	var chosen []*Change
+	for _, w := range v.workloads {
+		if !v.query.admitsKey(w.key, w.id) {
 			continue
 		}
 		for _, c := range w.changes {
-			if !c.At.Before(from) {
-				all = append(all, c)
+			if !c.At.Before(v.from) {
+				chosen = append(chosen, c)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Change) int { return -compareChanges(a, b) })
+	slices.SortFunc(chosen, compareChanges)
+	all := make([]Change, 0, len(chosen))
+	for _, c := range slices.Backward(chosen) {
+		all = append(all, *c)
+	}
 	return all
 }
 
-func compareChanges(a, b Change) int {
+func compareChanges(a, b *Change) int {
 	if order := a.At.Compare(b.At); order != 0 {
 		return order
 	}
-	return cmp.Or(a.Key.compare(b.Key), cmp.Compare(a.Text, b.Text))
+	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.Text, b.Text))
 }
 
 // The kinds of changes.
@@ -56,16 +61,13 @@ const (
 	kindDeletion   = "deletion"
 )
 
-// changesOf returns the changes of a workload until the time of the view, the oldest first.
-func (v *view) changesOf(w *known) (all []Change) {
-	all = append(w.rollouts(), v.scalings(w)...)
+// changesOf returns the changes of a workload, the oldest first.
+func (v *cut) changesOf(w *workloadAt) []*Change {
+	all := append(w.rolloutChanges(), v.scalings(w)...)
 	all = append(all, w.deletions()...)
 	for _, f := range w.facts {
-		if f.Last.After(v.now) && f.First.After(v.now) {
-			continue
-		}
-		if r := rowOf(f); r != nil {
-			all = append(all, w.stateOf(r, v.withPreemptor(r, f))...)
+		if f.change != nil {
+			all = append(all, w.stateOf(v.withPreemptor(f))...)
 		}
 	}
 	slices.SortFunc(all, compareChanges)
@@ -75,90 +77,104 @@ func (v *view) changesOf(w *known) (all []Change) {
 // preemptor matches the message of the scheduler, which names a pod by its UID.
 var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
 
-// withPreemptor returns the Event with the name of the pod that preempts, if other records have its UID.
-func (v *view) withPreemptor(r *row, f *Fact) *Fact {
+// withPreemptor returns the Event with the name of the pod that preempts, if other records have its
+// UID.
+func (v *cut) withPreemptor(f *Fact) *Fact {
 	match := preemptor.FindStringSubmatch(f.Message)
-	if r.change != kindPreemption || match == nil {
+	if f.change.shows != podPreempted || match == nil || v.podNamed[match[1]] == nil {
 		return f
 	}
-	for key, w := range v.workloads {
-		known := w.progress[match[1]]
-		if len(known) == 0 {
-			continue
-		}
-		named := *f
-		if named.Related = "the pod " + known[0].Object().Name; key.Namespace != f.Key.Namespace {
-			named.Related += " of the namespace " + key.Namespace
-		}
-		return &named
+	named, by := *f, v.podNamed[match[1]]
+	if named.Related = "the pod " + by.Object().Name; by.Key.Namespace != f.Key.Namespace {
+		named.Related += " of the namespace " + by.Key.Namespace
 	}
-	return f
+	return &named
 }
 
-// stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no state is one.
-func (w *known) stateOf(r *row, f *Fact) (all []Change) {
-	c := Change{
-		Kind: r.change, Text: r.tell(f), Key: f.Key, Object: f.Object().String(), Records: []string{f.Record}, pod: f.Pod, row: r, node: f.Node,
-	}
-	if f.Object().GroupKind() == "node" {
-		c.node = f.Object().Name
-	}
+// stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no
+// state is one.
+func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
+	r, ends := f.change, w.times[sign{f.subject(), anyContainer, f.change.end}]
 	for _, m := range f.Moments {
-		if m.At.After(w.now) || len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
+		if len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
 			continue
 		}
-		c.At, c.Until = m.At, time.Time{}
-		for _, end := range w.progress[f.subject()] {
-			if r.end != "" && end.Reason == r.end && !end.Last.Before(m.At) && !end.Last.After(w.now) {
-				c.Until = end.Last
-			}
+		c := &Change{
+			uid: f.Workload.UID, Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
+			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", names: f.names, from: cmp.Or(f.StoredIn, f.Namespace),
+		}
+		if f.isAboutNode() {
+			c.node = f.Object().Name
 		}
 		all = append(all, c)
 	}
 	return all
 }
 
-// deletions returns the pods that somebody ended, such as a drain: neither does their controller say that it deleted
-// them, nor does an Event say that they were evicted.
-func (w *known) deletions() (all []Change) {
+// name is that of an object in a record of a tool that deploys; an empty kind is any.
+type name struct{ cluster, kind, namespace, name string }
+
+// objectName matches the names of objects in what Flux writes: "Deployment/shop/web configured".
+var objectName = regexp.MustCompile(`\b([A-Za-z]+)/([a-z0-9-]+)/([a-z0-9.-]*[a-z0-9])`)
+
+// namesIn returns the objects that a record names. A release can have the name of what it deploys
+// in its namespace.
+func namesIn(f *Fact) []name {
+	all := []name{{f.Cluster, "", f.Namespace, f.Object().Name}}
+	for _, match := range objectName.FindAllStringSubmatch(f.Message, -1) {
+		all = append(all, name{f.Cluster, strings.ToLower(match[1]), match[2], match[3]})
+	}
+	return all
+}
+
+// deletions returns the pods that somebody ended, such as a drain: neither does their controller
+// say that it deleted them, nor does an Event say that they were evicted.
+func (w *workloadAt) deletions() (all []*Change) {
 	for uid, pod := range w.pods {
 		if pod.Stopped == 0 || w.deleted[pod.Name] || rollout.IsJob(pod.Revision) {
 			continue
 		}
 		var killed *Fact
-		for _, f := range w.progress[uid] {
-			if rowOf(f) != nil {
+		for _, f := range w.signs[uid] {
+			if f.change != nil {
 				killed = nil
 				break
 			}
-			if f.Kind == rollout.KindStopping {
+			if f.Kind == record.KindStopping {
 				killed = f
 			}
 		}
 		if killed == nil {
 			continue
 		}
-		all = append(all, Change{
-			Kind: kindDeletion, Text: "the pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, Object: "pod/" + pod.Name,
-			Records: []string{killed.Record}, revision: pod.Revision, pod: uid, node: pod.Node,
+		all = append(all, &Change{
+			Kind: kindDeletion, what: podDeleted, Text: "the pod " + pod.Name + " was deleted", At: timeAt(pod.Stopped), Key: w.key, id: w.id, Object: "pod/" + pod.Name,
+			Records: []string{killed.ID}, revision: pod.Revision, pod: uid, node: pod.Node,
 		})
 	}
 	return all
 }
 
-// rollouts returns the rollouts that began, with what they changed.
-func (w *known) rollouts() (all []Change) {
+// rolloutChanges returns the rollouts that began, with what they changed.
+func (w *workloadAt) rolloutChanges() (all []*Change) {
 	for i, r := range w.rolled {
-		c := Change{
-			Kind: kindRollout, Text: w.tellRollout(i), At: timeAt(r.Start), Key: w.key, Object: r.Revision, revision: r.Revision,
+		c := &Change{
+			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
 		}
-		if c.isFirst = r.Replaced == "" && r.Reason != rollout.Rollback; r.Done != 0 {
+		switch {
+		case rollout.IsJob(r.Revision):
+		case r.Replaced == "" && r.Reason != rollout.Rollback:
+			c.what = firstRolledOut
+		default:
+			c.what = rolledOut
+		}
+		if r.Done != 0 {
 			c.done = timeAt(r.Done)
 		}
 		if r.Record != "" {
 			c.Records = []string{r.Record}
 		} else if f := w.firstOf(r.Revision, c.At); f != nil {
-			c.Records = []string{f.Record}
+			c.Records = []string{f.ID}
 		}
 		all = append(all, c)
 	}
@@ -166,9 +182,9 @@ func (w *known) rollouts() (all []Change) {
 }
 
 // firstOf returns the first record of a revision from a time on.
-func (w *known) firstOf(revision string, at time.Time) (first *Fact) {
+func (w *workloadAt) firstOf(revision string, at time.Time) (first *Fact) {
 	for _, f := range w.facts {
-		if f.Revision == revision && !f.Last.Before(at.Add(-2*time.Second)) && (first == nil || compareFirst(f, first) < 0) {
+		if f.Revision == revision && !f.Last.Before(at.Add(-resolution)) && (first == nil || compareFirst(f, first) < 0) {
 			first = f
 		}
 	}
@@ -176,11 +192,11 @@ func (w *known) firstOf(revision string, at time.Time) (first *Fact) {
 }
 
 func compareFirst(a, b *Fact) int {
-	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Record, b.Record))
+	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.ID, b.ID))
 }
 
-// tellRollout describes what a rollout changed.
-func (w *known) tellRollout(i int) string {
+// describeRollout describes what a rollout changed.
+func (w *workloadAt) describeRollout(i int) string {
 	r := w.rolled[i]
 	text := nameOf(r.Revision) + " was rolled out"
 	switch changed := changedImages(r); {
@@ -202,7 +218,7 @@ func (w *known) tellRollout(i int) string {
 }
 
 // rolledBefore returns when the revision of a rollout was rolled out before; zero: not known.
-func (w *known) rolledBefore(i int) (at time.Time) {
+func (w *workloadAt) rolledBefore(i int) (at time.Time) {
 	for _, r := range w.rolled[:i] {
 		if r.Revision == w.rolled[i].Revision {
 			at = timeAt(r.Start)
@@ -235,7 +251,8 @@ func withImages(images map[string]string) string {
 	return ": " + strings.Join(slices.Compact(names), ", ")
 }
 
-// nameOf returns the name of a revision in the form of kubectl, KIND/NAME or KIND/NAME/UID; a hash is one.
+// nameOf returns the name of a revision in the form of kubectl, KIND/NAME or KIND/NAME/UID; a hash
+// is one.
 func nameOf(revision string) string {
 	parts := strings.Split(revision, "/")
 	return parts[min(1, len(parts)-1)]
@@ -243,51 +260,55 @@ func nameOf(revision string) string {
 
 // scaled is a scaling with its record.
 type scaled struct {
-	rollout.Scaling
+	record.Scaling
 	fact *Fact
 	at   time.Time
 }
 
-// scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts that were taken back
-// while the former revision still had pods: nothing scales that up from zero.
-func (v *view) scalings(w *known) (all []Change) {
+// scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts
+// that were taken back while the former revision still had pods: nothing scales that up from zero.
+func (v *cut) scalings(w *workloadAt) (all []*Change) {
 	for _, s := range w.scaled {
-		if s.From < 0 || s.at.After(v.now) {
+		if s.From < 0 {
 			continue
 		}
-		c := Change{
-			Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key,
-			Object: s.Revision, From: s.From, To: s.To, Records: []string{s.fact.Record}, revision: s.Revision,
+		c := &Change{
+			uid: s.fact.Workload.UID, Kind: kindScaling, Text: fmt.Sprintf("%s was scaled from %d to %d", s.fact.Object().Name, s.From, s.To), At: s.at, Key: w.key, id: w.id,
+			Object: s.Revision, Size: &Size{s.From, s.To}, Records: []string{s.fact.ID}, revision: s.Revision, what: scaledUp,
+		}
+		if s.To == 0 {
+			c.what = scaledToZero
+		} else if s.To < s.From {
+			c.what = scaledDown
 		}
 		switch {
 		case w.isTakenBack(s):
-			c.Kind, c.Text = kindRollout, "the rollout of "+nameOf(s.Revision)+" was taken back"
+			c.Kind, c.what, c.Text = kindRollout, takenBack, "the rollout of "+nameOf(s.Revision)+" was taken back"
 			all = append(all, c)
 		case !w.isStep(s):
-			all = append(all, v.scaledBy(c))
+			v.addAutoscaler(c)
+			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// nextStep is how much later the next rollout can begin than the last pod of the one before is scaled down: without a
-// surge, the controller scales down first.
-const nextStep = 10 * time.Second
-
-// isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one began instead.
-func (w *known) isTakenBack(s scaled) bool {
+// isTakenBack reports whether a rollout that was not complete was scaled to zero, and no other one
+// began instead.
+func (w *workloadAt) isTakenBack(s scaled) bool {
 	at := s.at.UnixNano()
 	isUndone := func(r rollout.Rollout) bool {
 		return r.Revision == s.Revision && r.Undone == at && r.Replaced != "" && r.Outcome != rollout.Complete
 	}
 	i := slices.IndexFunc(w.rolled, isUndone)
 	return i >= 0 && !slices.ContainsFunc(w.rolled[i+1:], func(r rollout.Rollout) bool {
-		return r.Controller == w.rolled[i].Controller && r.Start > w.rolled[i].Start && r.Start <= at+int64(nextStep)
+		return r.Controller == w.rolled[i].Controller && r.Start > w.rolled[i].Start && r.Start <= at+int64(delay)
 	})
 }
 
-// isStep reports whether a scaling belongs to a rollout: it began one, or one of the same object was not complete.
-func (w *known) isStep(s scaled) bool {
+// isStep reports whether a scaling belongs to a rollout: it began one, or one of the same object
+// was not complete.
+func (w *workloadAt) isStep(s scaled) bool {
 	at := s.at.UnixNano()
 	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
 		if r.Controller != s.fact.Object().String() || at < r.Start-int64(resolution) || at > r.Closed {
@@ -297,37 +318,31 @@ func (w *known) isStep(s scaled) bool {
 	})
 }
 
-// autoscalerDelay is the time within which the scaling follows the record of the autoscaler.
-const autoscalerDelay = 10 * time.Second
-
 var newSize = regexp.MustCompile(`New size: (\d+)(?:; reason: (.*))?`)
 
-// scaledBy adds the HorizontalPodAutoscaler that set the size, if it is the only one that did, or has the name of the
-// workload: its Event does not name what it scales.
-func (v *view) scaledBy(c Change) Change {
+// addAutoscaler adds the HorizontalPodAutoscaler that set the size, if it is the only one that did,
+// or has the name of the workload: its Event does not name what it scales.
+func (v *cut) addAutoscaler(c *Change) {
 	var found *Fact
 	why, several := "", false
-	for _, w := range v.in[space{c.Key.Cluster, c.Key.Namespace}] {
-		for _, f := range w.rescaled {
-			match := newSize.FindStringSubmatch(f.Message)
-			if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-autoscalerDelay), c.At.Add(time.Second)) {
-				continue
-			}
-			several = several || found != nil && found.Object() != f.Object()
-			if found == nil || f.Object().Name == c.Key.Top.Name {
-				found, why = f, match[2]
-			}
+	for _, f := range v.rescaled[space{c.Key.Cluster, c.Key.Namespace}] {
+		match := newSize.FindStringSubmatch(f.Message)
+		if match == nil || match[1] != strconv.Itoa(c.To) || !f.occurredIn(c.At.Add(-delay), c.At.Add(time.Second)) {
+			continue
+		}
+		several = several || found != nil && found.Object() != f.Object()
+		if found == nil || f.Object().Name == c.Key.Top.Name {
+			found, why = f, match[2]
 		}
 	}
 	if found == nil || several && found.Object().Name != c.Key.Top.Name {
-		return c
+		return
 	}
-	c.Kind, c.Object, c.Records = kindAutoscaler, found.Object().String(), append([]string{found.Record}, c.Records...)
+	c.Kind, c.Object, c.Records = kindAutoscaler, found.Object().String(), append([]string{found.ID}, c.Records...)
 	c.Text += " by the HorizontalPodAutoscaler " + found.Object().Name
 	if why != "" {
-		c.Text += ": " + rollout.Cut(why, 100)
+		c.Text += ": " + record.Cut(why, 100)
 	}
-	return c
 }
 
 func (f *Fact) occurredIn(from, until time.Time) bool {

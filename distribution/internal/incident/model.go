@@ -6,57 +6,59 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // Horizon is the time for which a Model keeps records.
 const Horizon = time.Hour
 
-// The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so that
-// nobody can displace what others have.
+// The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so
+// that nobody can displace what others have.
 const (
-	maxBytes        = 32 << 20
-	maxRolloutBytes = 16 << 20
-	maxFacts        = 2_000 // of a workload
+	maxBytes = 32 << 20
+	maxFacts = 10_000 // of a workload: a DaemonSet has some for each node
 )
 
 // Model holds what is known of the last hour.
 type Model struct {
+	// HarmlessReasons are those of warnings that are no problem, in addition to the known ones.
+	HarmlessReasons []string
+
+	created   time.Time
 	since     time.Time // from then on records are complete
 	forgotten time.Time
-	rollouts  rollout.Model
 	workloads map[Key]*workload
-	spaces    map[space]*use
+	drops     map[space]*Dropped
 	bytes     int
+	newest    *cut // what the last question was about; nil: there are records since
 }
 
 // workload has the facts of a workload and of what it owns.
 type workload struct {
-	key      Key
-	facts    map[string]*Fact
-	rollouts map[string]bool // its keys in the model of rollouts: one for each object that had the name
-	last     time.Time
-	bytes    int
+	key   Key
+	id    string // of the key
+	facts map[string]*Fact
+	last  time.Time
+	bytes int
+	read  *rollout.Model // what all facts show of rollouts; nil: it is to be read
 }
+
+// firstList is the time after the start in which older records show that the receiver reads what
+// exists. Later, an old time shows nothing: anybody may write one.
+const firstList = time.Minute
 
 // space is a namespace of a cluster.
 type space struct{ cluster, namespace string }
 
-// use counts the bytes of a namespace in the Model, and what was dropped of it.
-type use struct {
-	bytes   int
-	dropped Dropped
-}
-
 // NewModel returns a Model that knows nothing of the time before now.
 func NewModel(now time.Time) *Model {
-	return &Model{since: now, workloads: map[Key]*workload{}, spaces: map[space]*use{}}
+	return &Model{created: now, since: now, workloads: map[Key]*workload{}, drops: map[space]*Dropped{}}
 }
 
 // Since returns from when on records are complete.
@@ -67,59 +69,44 @@ func (m *Model) Size() int { return m.bytes }
 
 // Dropped returns what there was no room for in a namespace; empty: in all of them.
 func (m *Model) Dropped(namespace string) (all Dropped) {
-	for in, u := range m.spaces {
+	for in, d := range m.drops {
 		if namespace == "" || namespace == in.namespace || namespace == ClusterScoped && in.namespace == "" {
-			all.Workloads += u.dropped.Workloads
-			all.Facts += u.dropped.Facts
+			all.Workloads += d.Workloads
+			all.Facts += d.Facts
 		}
 	}
 	return all
 }
 
-// Add adds records. Those that it has already, and those that are older than the Horizon, change nothing.
+// Add adds records. Those that it has already, and those that are older than the Horizon, change
+// nothing.
 func (m *Model) Add(logs plog.Logs, now time.Time) {
 	m.forget(now)
-	read, _ := rollout.Read(logs)
-	m.follow(read, now)
-	for _, f := range factsIn(logs, now) {
-		if !f.Last.Before(now.Add(-Horizon)) {
+	m.newest = nil
+	for _, r := range record.Read(logs, m.HarmlessReasons...) {
+		if f := factOf(r, now); !f.Last.Before(now.Add(-Horizon)) {
 			m.add(f)
+			if now.Sub(m.created) < firstList {
+				m.since = earlier(m.since, f.Last)
+			}
 		}
 	}
 	m.bound()
 }
 
-// follow adds what the records say about rollouts.
-func (m *Model) follow(read *rollout.Model, now time.Time) {
-	m.rollouts.Join(read)
-	for key, w := range read.Workloads {
-		for name := range w.Revisions {
-			if _, r := m.rollouts.Revision(rollout.Key{Workload: key, Revision: name}); r != nil {
-				r.News = now.UnixNano()
-			}
-		}
-	}
-	m.rollouts.Evict(maxRolloutBytes, func(rollout.Key, *rollout.Revision) {})
-}
-
 func (m *Model) add(f *Fact) {
 	w := m.workloads[f.Key]
 	if w == nil {
-		w = &workload{key: f.Key, facts: map[string]*Fact{}, rollouts: map[string]bool{}}
+		w = &workload{key: f.Key, id: f.Key.ID(), facts: map[string]*Fact{}}
 		m.workloads[f.Key] = w
 	}
-	m.since = earlier(m.since, f.Last)
 	w.last = later(w.last, f.Last)
-	if f.Workload != "" && len(w.rollouts) < maxMoments {
-		w.rollouts[f.Workload] = true
-	}
-	id := f.identity()
-	if known := w.facts[id]; known != nil {
+	if known := w.facts[f.Event]; known != nil {
 		m.account(w, -known.size())
 		known.join(f)
 		f = known
 	} else {
-		w.facts[id] = f
+		w.facts[f.Event] = f
 	}
 	m.account(w, f.size())
 	if len(w.facts) > maxFacts {
@@ -127,78 +114,58 @@ func (m *Model) add(f *Fact) {
 	}
 }
 
-// identity is the same for all records of an Event. Each record of a combined Event that is no warning is
-// about something else, such as another pod.
-func (f *Fact) identity() string {
-	if f.Event == "" {
-		return strings.Join([]string{f.Object().String(), f.Reason, f.Message}, "\n")
-	}
-	if rollout.IsCombined(f.Message) && !f.IsWarning() {
-		return f.Event + "-" + strconv.FormatInt(f.Count, 10)
-	}
-	return f.Event
-}
-
 func (w *workload) space() space { return space{w.key.Cluster, w.key.Namespace} }
 
+// account notes that the facts of a workload have changed by a number of bytes.
 func (m *Model) account(w *workload, bytes int) {
-	u := m.spaces[w.space()]
-	if u == nil {
-		u = &use{}
-		m.spaces[w.space()] = u
-	}
-	u.bytes, w.bytes, m.bytes = u.bytes+bytes, w.bytes+bytes, m.bytes+bytes
+	w.bytes, m.bytes, w.read = w.bytes+bytes, m.bytes+bytes, nil
 }
 
 // thin drops facts of a workload: those that are no warnings first, the oldest first.
 func (m *Model) thin(w *workload, count int) {
 	ids := slices.SortedFunc(maps.Keys(w.facts), func(a, b string) int {
 		x, y := w.facts[a], w.facts[b]
-		if x.IsWarning() != y.IsWarning() {
-			return map[bool]int{false: -1, true: 1}[x.IsWarning()]
-		}
-		return cmp.Or(x.Last.Compare(y.Last), cmp.Compare(a, b))
+		return cmp.Or(compareBools(x.IsWarning(), y.IsWarning()), x.Last.Compare(y.Last), cmp.Compare(a, b))
 	})
 	for _, id := range ids[:count] {
 		m.account(w, -w.facts[id].size())
 		delete(w.facts, id)
 	}
-	m.spaces[w.space()].dropped.Facts += count
+	m.dropped(w).Facts += count
 }
 
-// bound drops the workloads that have been quiet for the longest time, of the namespace that takes most.
+// bound drops the workloads that have been quiet for the longest time, of the namespace that takes
+// most.
 func (m *Model) bound() {
-	for m.bytes > maxBytes {
-		most := slices.MaxFunc(slices.Collect(maps.Keys(m.spaces)), func(a, b space) int {
-			return cmp.Or(cmp.Compare(m.spaces[a].bytes, m.spaces[b].bytes), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.namespace, b.namespace))
-		})
-		m.dropQuietest(most, min(m.bytes-maxBytes+maxBytes/20, m.spaces[most].bytes/2+1))
+	if m.bytes <= maxBytes {
+		return
 	}
+	all := slices.SortedFunc(maps.Values(m.workloads), func(a, b *workload) int {
+		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.id, b.id))
+	})
+	entries := make([]evict.Entry[*workload], 0, len(all))
+	for _, w := range all {
+		entries = append(entries, evict.Entry[*workload]{Namespace: w.key.Cluster + "/" + w.key.Namespace, Bytes: w.bytes, Value: w})
+	}
+	evict.Largest(entries, m.bytes-maxBytes+maxBytes/20, func(w *workload) int {
+		m.dropped(w).Workloads++
+		m.remove(w)
+		return w.bytes
+	})
 }
 
-// dropQuietest drops workloads of a namespace that take so many bytes.
-func (m *Model) dropQuietest(in space, bytes int) {
-	var all []*workload
-	for _, w := range m.workloads {
-		if w.space() == in {
-			all = append(all, w)
-		}
+// dropped returns what was dropped of the namespace of a workload.
+func (m *Model) dropped(w *workload) *Dropped {
+	d := m.drops[w.space()]
+	if d == nil {
+		d = &Dropped{}
+		m.drops[w.space()] = d
 	}
-	slices.SortFunc(all, func(a, b *workload) int {
-		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.key.Top.String(), b.key.Top.String()))
-	})
-	target := m.bytes - bytes
-	for _, w := range all {
-		if m.bytes <= target {
-			return
-		}
-		m.remove(w)
-		m.spaces[in].dropped.Workloads++
-	}
+	return d
 }
 
 func (m *Model) remove(w *workload) {
-	m.account(w, -w.bytes)
+	m.bytes -= w.bytes
 	delete(m.workloads, w.key)
 }
 
@@ -223,35 +190,11 @@ func (m *Model) forget(now time.Time) {
 			m.remove(w)
 		}
 	}
-	for in, u := range m.spaces {
-		if u.bytes == 0 {
-			delete(m.spaces, in)
-		}
+	used := map[space]bool{}
+	for _, w := range m.workloads {
+		used[w.space()] = true
 	}
-	m.forgetRollouts(before.UnixNano())
-}
-
-func (m *Model) forgetRollouts(before int64) {
-	for key, w := range m.rollouts.Workloads {
-		for name, r := range w.Revisions {
-			if r.News < before {
-				m.rollouts.Forget(rollout.Key{Workload: key, Revision: name})
-			}
-		}
-		if len(w.Revisions) == 0 && w.Names.Last() < before {
-			m.rollouts.Forget(rollout.Key{Workload: key}) // It also counts the bytes.
-		}
-	}
-}
-
-// rolled returns the workload's rollouts in the model of rollouts, one for each object that had its name.
-func (m *Model) rolled(w *workload) (known []*rollout.Workload) {
-	for _, key := range slices.Sorted(maps.Keys(w.rollouts)) {
-		if r := m.rollouts.Workloads[key]; r != nil {
-			known = append(known, r)
-		}
-	}
-	return known
+	maps.DeleteFunc(m.drops, func(in space, _ *Dropped) bool { return !used[in] })
 }
 
 func later(a, b time.Time) time.Time {

@@ -3,9 +3,11 @@
 package incident_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +35,7 @@ func TestARepeatedRecordChangesNothing(t *testing.T) {
 	crashOf(s, began, "web")
 	s.counts = map[string]int64{} // The same records again, such as those of another leader.
 	crashOf(s, began.Add(time.Second), "web")
-	problems := s.model.Problems(incident.Query{}, began.Add(2*time.Second))
+	problems := s.model.At(began.Add(2*time.Second), incident.Query{}).Problems()
 	require.Len(t, problems, 1)
 	assert.EqualValues(t, 1, problems[0].Count)
 }
@@ -43,7 +45,7 @@ func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
 	crashOf(s, began, "web")
 	crashOf(s, began.Add(2*incident.Horizon), "api")
 	now := began.Add(2 * incident.Horizon)
-	all := s.model.Workloads(incident.Query{}, now)
+	all := s.model.At(now, incident.Query{}).Workloads()
 	require.Len(t, all, 1)
 	assert.Equal(t, "api", all[0].Key.Top.Name)
 	assert.Equal(t, now.Add(-incident.Horizon), s.model.Since(now))
@@ -60,7 +62,7 @@ func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 	s.model.Add(noisy, began.Add(time.Minute))
 	assert.Less(t, s.model.Size(), 33<<20)
 	now := began.Add(time.Minute)
-	require.Len(t, s.model.Problems(incident.Query{Namespace: "shop"}, now), 1)
+	require.Len(t, s.model.At(now, incident.Query{Namespace: "shop"}).Problems(), 1)
 	assert.Zero(t, s.model.Dropped("shop"))
 	assert.Positive(t, s.model.Dropped("noisy").Workloads)
 	assert.Equal(t, s.model.Dropped(""), s.model.Dropped("noisy"))
@@ -69,10 +71,10 @@ func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 func TestAWorkloadKeepsItsWarnings(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
-	for i := range 3000 {
+	for i := range 11_000 {
 		s.record(fmt.Sprintf("1s Deployment/web Anything: %d", i))
 	}
-	assert.Len(t, s.model.Problems(incident.Query{}, began.Add(time.Minute)), 1)
+	assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), 1)
 	assert.Positive(t, s.model.Dropped("shop").Facts)
 }
 
@@ -89,7 +91,8 @@ func TestIDsOfWorkloads(t *testing.T) {
 	}
 }
 
-// TestHostileRecords has what anybody may write into an Event: no answer may take long, overflow or panic.
+// TestHostileRecords has what anybody may write into an Event: no answer may take long, overflow or
+// panic.
 func TestHostileRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(all ...string) string { return all[random.IntN(len(all))] }
@@ -135,14 +138,99 @@ func TestHostileRecords(t *testing.T) {
 		now := began.Add(incident.Horizon)
 		said := describe(model, incident.Query{}, now)
 		assert.Equal(t, said, describe(model, incident.Query{}, now), "an answer depends on chance")
-		for _, p := range model.Problems(incident.Query{}, now) {
+		for _, p := range model.At(now, incident.Query{}).Problems() {
 			assert.GreaterOrEqual(t, p.Count, int64(0))
 			assert.False(t, p.Last.Before(p.Onset))
 		}
-		for _, c := range model.Counts(incident.Query{}, now, 60) {
+		for _, c := range model.At(now, incident.Query{}).Counts(60) {
 			assert.GreaterOrEqual(t, c.Normal+c.Warnings, int64(0))
 		}
-		model.Changes(incident.Query{}, now)
-		model.Values(incident.Query{}, now)
+		model.At(now, incident.Query{}).Changes()
+		model.At(now, incident.Query{}).Values()
+	}
+}
+
+// TestManyProblemsOfANamespace: those beyond the tenth stand behind those of others, but before
+// what is over.
+func TestManyProblemsOfANamespace(t *testing.T) {
+	s := newStory(t)
+	s.record("0:00 Widget/quiet !Odd namespace=other: odd")
+	s.record("0:10 Widget/quiet Done namespace=other: succeeded")
+	s.record("0:20 Widget/late !Odd namespace=other: odd")
+	for i := range 12 {
+		s.record(fmt.Sprintf("1:00 Widget/w%d !Odd namespace=noisy: odd", i))
+	}
+	var order []string
+	for _, p := range s.model.At(began.Add(2*time.Minute), incident.Query{}).Problems() {
+		order = append(order, fmt.Sprint(p.Key.Namespace, p.Over.IsZero()))
+	}
+	require.Len(t, order, 14)
+	assert.Equal(t, []string{"othertrue", "noisytrue", "noisytrue", "otherfalse"}, order[10:])
+}
+
+// TestSizeIsWhatMemoryTakes: the bound is what is in memory, within a quarter.
+func TestSizeIsWhatMemoryTakes(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for name, line := range map[string]string{
+		"short": "%dm Widget/w%d !Odd event=%d: odd", "long": "%dm Widget/" + long + "%d !" + long + "{" + long + "} event=" + long + "%d related=" + long + ": " + long,
+	} {
+		s := newStory(t)
+		all := make([]plog.Logs, 0, 8000)
+		for i := range 8000 {
+			all = append(all, records.Logs(fmt.Sprintf(line, i%20, i/100, i))...)
+		}
+		before := heap()
+		for _, logs := range all {
+			// As from a receiver: nothing else has its texts.
+			encoded, err := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
+			require.NoError(t, err)
+			fresh, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(encoded)
+			require.NoError(t, err)
+			s.model.Add(fresh, began.Add(20*time.Minute))
+		}
+		used := heap() - before
+		assert.InEpsilon(t, used, s.model.Size(), 0.25, "%s: %d bytes of heap", name, used)
+		runtime.KeepAlive(all)
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// TestHarmlessReasons: users can add reasons of warnings that are no problem, such as those of
+// policies that only audit.
+func TestHarmlessReasons(t *testing.T) {
+	for want, reasons := range map[int][]string{1: nil, 0: {"AuditOnly"}} {
+		s := newStory(t)
+		s.model.HarmlessReasons = reasons
+		s.record("0:00 Deployment/web !AuditOnly: no limits")
+		assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), want)
+	}
+}
+
+// TestAnswersAreBounded: nobody can make an answer large with many reasons, pods or containers.
+func TestAnswersAreBounded(t *testing.T) {
+	s, long := newStory(t), strings.Repeat("<", 200)
+	all := plog.NewLogs()
+	for w := range 26 {
+		for i := range 1900 {
+			line := fmt.Sprintf("1m Widget/w%d !%s%d event=%d-%d: %s", w, long, i, w, i, long)
+			records.Logs(line)[0].ResourceLogs().MoveAndAppendTo(all.ResourceLogs())
+			if i < 300 {
+				line = fmt.Sprintf("1m Pod/w%d-aaa-%s%d !FailedMount node=%s%d event=p%d-%d: %s", w, long, i, long, i, w, i, long)
+				records.Logs(line)[0].ResourceLogs().MoveAndAppendTo(all.ResourceLogs())
+			}
+		}
+	}
+	s.model.Add(all, began.Add(time.Minute))
+	at := s.model.At(began.Add(time.Minute), incident.Query{})
+	for name, answer := range map[string]any{"problems": at.Problems()[:100], "workloads": at.Workloads()} {
+		encoded, err := json.Marshal(answer)
+		require.NoError(t, err)
+		assert.Less(t, len(encoded), 4<<20, name)
 	}
 }

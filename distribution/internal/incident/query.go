@@ -22,6 +22,8 @@ type Summary struct {
 	Reasons     []Counted `json:"reasons"`               // warnings first
 	Manifests   []string  `json:"manifests,omitempty"`
 	Facts       []*Fact   `json:"-"` // the newest first; read only
+
+	id string
 }
 
 // Counted is a value with its occurrences.
@@ -49,19 +51,19 @@ func (q Query) Window(now time.Time) (from, until time.Time) {
 	return from, until
 }
 
-func (q Query) admitsKey(k Key, id func() string) bool {
+func (q Query) admitsKey(k Key, id string) bool {
 	inNamespace := q.Namespace == "" || q.Namespace == k.Namespace || q.Namespace == ClusterScoped && k.Namespace == ""
-	return inNamespace && (q.Workload == "" || q.Workload == id())
+	return inNamespace && (q.Workload == "" || q.Workload == id)
 }
 
 func (q Query) admits(f *Fact) bool {
 	return (q.Reason == "" || q.Reason == f.Reason) && (q.Type == "" || strings.EqualFold(q.Type, f.Type)) && (q.Manifest == "" || q.Manifest == f.Manifest)
 }
 
-// between returns how often the Event occurred in a time.
-func (f *Fact) between(from, until time.Time) (n int64) {
+// since returns how often the Event occurred from a time on.
+func (f *Fact) since(from time.Time) (n int64) {
 	for _, m := range f.Moments {
-		if !m.At.Before(from) && !m.At.After(until) {
+		if !m.At.Before(from) {
 			n += m.N
 		}
 	}
@@ -69,14 +71,13 @@ func (f *Fact) between(from, until time.Time) (n int64) {
 }
 
 // each calls do with each fact that the Query admits, and how often it occurred.
-func (m *Model) each(q Query, now time.Time, do func(w *workload, f *Fact, n int64)) {
-	from, until := q.Window(now)
-	for _, w := range m.workloads {
-		if !q.admitsKey(w.key, w.key.ID) {
+func (v *At) each(q Query, do func(w *workloadAt, f *Fact, n int64)) {
+	for _, w := range v.workloads {
+		if !q.admitsKey(w.key, w.id) {
 			continue
 		}
 		for _, f := range w.facts {
-			if n := f.between(from, until); n > 0 && q.admits(f) {
+			if n := f.since(v.from); n > 0 && q.admits(f) {
 				do(w, f, n)
 			}
 		}
@@ -84,12 +85,12 @@ func (m *Model) each(q Query, now time.Time, do func(w *workload, f *Fact, n int
 }
 
 // Workloads returns those with warnings first, each with what happened last first.
-func (m *Model) Workloads(q Query, now time.Time) []Summary {
+func (v *At) Workloads() []Summary {
 	found, reasons, manifests := map[Key]*Summary{}, map[Key]map[Counted]int64{}, map[Key]map[string]bool{}
-	m.each(q, now, func(w *workload, f *Fact, n int64) {
+	v.each(v.query, func(w *workloadAt, f *Fact, n int64) {
 		s := found[w.key]
 		if s == nil {
-			s = &Summary{Key: w.key}
+			s = &Summary{Key: w.key, id: w.id}
 			found[w.key], reasons[w.key], manifests[w.key] = s, map[Counted]int64{}, map[string]bool{}
 		}
 		s.All, s.Last, s.Facts = s.All+n, later(s.Last, f.Last), append(s.Facts, f)
@@ -103,21 +104,33 @@ func (m *Model) Workloads(q Query, now time.Time) []Summary {
 	})
 	all := make([]Summary, 0, len(found))
 	for key, s := range found {
-		s.Reasons, s.Manifests = ordered(reasons[key]), slices.Sorted(maps.Keys(manifests[key]))
+		s.Reasons, s.Manifests = most(ordered(reasons[key])), slices.Sorted(maps.Keys(manifests[key]))
 		slices.SortFunc(s.Facts, newestFirst)
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b Summary) int {
-		if order := cmp.Or(b.LastWarning.Compare(a.LastWarning), b.Last.Compare(a.Last)); order != 0 {
-			return order
-		}
-		return a.Key.compare(b.Key)
+		return cmp.Or(b.LastWarning.Compare(a.LastWarning), b.Last.Compare(a.Last), cmp.Compare(a.id, b.id))
 	})
 	return all
 }
 
+// maxReasons bounds the reasons of a workload in an answer.
+const maxReasons = 20
+
+// most returns the first values, and one for all others.
+func most(all []Counted) []Counted {
+	if len(all) <= maxReasons {
+		return all
+	}
+	others := Counted{Value: "others"}
+	for _, c := range all[maxReasons:] {
+		others.N, others.Warning = others.N+c.N, others.Warning || c.Warning
+	}
+	return append(all[:maxReasons:maxReasons], others)
+}
+
 func newestFirst(a, b *Fact) int {
-	return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Record, b.Record))
+	return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID))
 }
 
 // ordered returns values with warnings first, and the most frequent first.
@@ -127,28 +140,24 @@ func ordered(counts map[Counted]int64) (all []Counted) {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Counted) int {
-		if a.Warning != b.Warning {
-			return map[bool]int{true: -1, false: 1}[a.Warning]
-		}
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(compareBools(b.Warning, a.Warning), cmp.Compare(b.N, a.N), cmp.Compare(a.Value, b.Value))
 	})
 	return all
 }
 
 // Counts returns slots of equal length, the oldest first.
-func (m *Model) Counts(q Query, now time.Time, slots int) []Slot {
-	from, until := q.Window(now)
-	length := max(1, until.Sub(from)/time.Duration(slots))
+func (v *At) Counts(slots int) []Slot {
+	length := max(1, v.now.Sub(v.from)/time.Duration(slots))
 	all := make([]Slot, slots)
 	for i := range all {
-		all[i].From = from.Add(time.Duration(i) * length)
+		all[i].From = v.from.Add(time.Duration(i) * length)
 	}
-	m.each(q, now, func(_ *workload, f *Fact, _ int64) {
+	v.each(v.query, func(_ *workloadAt, f *Fact, _ int64) {
 		for _, moment := range f.Moments {
-			if moment.At.Before(from) || moment.At.After(until) {
+			if moment.At.Before(v.from) {
 				continue
 			}
-			s := &all[min(int(moment.At.Sub(from)/length), slots-1)]
+			s := &all[min(int(moment.At.Sub(v.from)/length), slots-1)]
 			if f.IsWarning() {
 				s.Warnings += moment.N
 			} else {
@@ -160,12 +169,12 @@ func (m *Model) Counts(q Query, now time.Time, slots int) []Slot {
 }
 
 // Values returns the values of the time of the Query, whatever else it chooses.
-func (m *Model) Values(q Query, now time.Time) Values {
+func (v *At) Values() Values {
 	var counts [4]map[Counted]int64
 	for i := range counts {
 		counts[i] = map[Counted]int64{}
 	}
-	m.each(Query{From: q.From, Until: q.Until}, now, func(w *workload, f *Fact, n int64) {
+	v.each(Query{}, func(w *workloadAt, f *Fact, n int64) {
 		for i, value := range []string{cmp.Or(w.key.Namespace, ClusterScoped), f.Reason, f.Type, f.Manifest} {
 			if value != "" {
 				counts[i][Counted{Value: value, Warning: f.IsWarning() && i == 1}] += n
@@ -180,15 +189,15 @@ const idle = 5 * time.Minute
 
 func options(now time.Time) rollout.Options { return rollout.Options{Idle: idle, Now: now} }
 
-// Spans returns the spans of the rollouts of a workload, by its id.
-func (m *Model) Spans(id string, now time.Time) (spans []rollout.Span) {
-	for _, w := range m.workloads {
-		if w.key.ID() != id {
+// Spans returns the spans of the rollouts of the workload that the Query chooses.
+func (v *At) Spans() (spans []rollout.Span) {
+	for _, w := range v.workloads {
+		if v.query.Workload == "" || !v.query.admitsKey(w.key, w.id) {
 			continue
 		}
-		for _, known := range m.rolled(w) {
+		for _, known := range w.rollouts {
 			for _, revision := range slices.Sorted(maps.Keys(known.Revisions)) {
-				for _, part := range known.Spans(revision, options(now)) {
+				for _, part := range known.Spans(revision, options(v.now)) {
 					spans = append(spans, part.Spans...)
 				}
 			}

@@ -18,11 +18,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
-// TestRealIncidents replays records of incidents that were staged on real control planes and nodes: each
-// testdata/real/NAME.json. NAME.md says what was done, and what the right answer is. NAME.txt has what the model says,
-// each time its answer changes.
+// TestRealIncidents replays records of incidents that were staged on real control planes and nodes:
+// each testdata/real/NAME.json. NAME.md says what was done, and what the right answer is. NAME.txt
+// has what the model says, each time its answer changes.
 func TestRealIncidents(t *testing.T) {
 	files, err := filepath.Glob("testdata/real/*.json")
 	require.NoError(t, err)
@@ -112,7 +114,7 @@ func clock(at, start time.Time) string {
 // headlines has a line for each problem.
 func headlines(m *incident.Model, now, start time.Time) string {
 	var b strings.Builder
-	for _, p := range m.Problems(incident.Query{}, now) {
+	for _, p := range m.At(now, incident.Query{}).Problems() {
 		state := "goes on"
 		if !p.Over.IsZero() {
 			state = "over: " + p.Because
@@ -127,4 +129,46 @@ func headlines(m *incident.Model, now, start time.Time) string {
 		return "  no problem\n"
 	}
 	return b.String()
+}
+
+// TestThePageHasTheSpansOfTheTraces: the page computes spans from its events, and the connector
+// from records. Both say the same about each span.
+func TestThePageHasTheSpansOfTheTraces(t *testing.T) {
+	files, err := filepath.Glob("testdata/real/*.json")
+	require.NoError(t, err)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(content)
+		require.NoError(t, err)
+		all := single(logs)
+		now := observed(all[len(all)-1])
+		page, connector := incident.NewModel(observed(all[0])), &rollout.Model{}
+		for _, one := range all {
+			page.Add(one, observed(one))
+			read, _ := rollout.Read(record.Read(one), connector)
+			connector.Join(read)
+		}
+		var traced, shown []string
+		for _, w := range connector.Workloads {
+			for revision := range w.Revisions {
+				for _, part := range w.Spans(revision, rollout.Options{Idle: 5 * time.Minute, Now: now}) {
+					traced = append(traced, textsOf(part.Spans)...)
+				}
+			}
+		}
+		for _, s := range page.At(now, incident.Query{}).Workloads() {
+			shown = append(shown, textsOf(page.At(now, incident.Query{Workload: s.Key.ID()}).Spans())...)
+		}
+		slices.Sort(traced)
+		slices.Sort(shown)
+		assert.Equal(t, traced, shown, file)
+	}
+}
+
+func textsOf(spans []rollout.Span) (all []string) {
+	for _, s := range spans {
+		all = append(all, fmt.Sprint(s.Trace, s.ID, s.Name, s.Start, s.End, s.Error, s.Attributes))
+	}
+	return all
 }

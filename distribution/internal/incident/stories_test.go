@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the stories say now")
 
-// TestStories reads the stories in testdata/stories. Each line is a record: see the package story. After a line that
-// begins with "at", the file has what the model says at this time.
+// TestStories reads the stories in testdata/stories. Each line is a record: see the package story.
+// After a line that begins with "at", the file has what the model says at this time.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)
@@ -93,6 +93,13 @@ func (s *story) record(line string) {
 			s.firsts[event] = r.At.String()
 		}
 		r.Settings["event"], r.Settings["count"], r.Settings["since"] = event, strconv.FormatInt(s.counts[event], 10), s.firsts[event]
+		if count, since, ok := strings.Cut(r.Settings["of"], "/"); ok { // It has occurred several times.
+			event = r.Name + r.Reason + r.Message
+			n, err := strconv.ParseInt(count, 10, 64)
+			require.NoError(s.t, err)
+			r.Settings["event"], r.Settings["count"], r.Settings["since"], r.Settings["new"] = event, count, since, strconv.FormatInt(n-s.counts[event], 10)
+			s.counts[event] = n
+		}
 		s.model.Add(r.Logs(began), began.Add(r.At))
 	}
 }
@@ -108,6 +115,11 @@ func (s *story) answer(line string) string {
 			length, err := time.ParseDuration(value)
 			require.NoError(s.t, err)
 			q.From = now.Add(-length)
+		case "until":
+			q.Until = began.Add(records.Time(value))
+		case "since":
+			since := s.model.Since(now).Sub(began)
+			return fmt.Sprintf("  complete since %d:%02d\n", int(since.Minutes()), int(since.Seconds())%60)
 		case "reason":
 			q.Reason = value
 		case "namespace":
@@ -115,15 +127,46 @@ func (s *story) answer(line string) string {
 		case "changes":
 			return describeChanges(s.model, q, now)
 		default:
-			require.Fail(s.t, "a query has last, reason, namespace and changes", part)
+			require.Fail(s.t, "a query has last, until, reason, namespace, since and changes", part)
 		}
 	}
 	return describe(s.model, q, now)
 }
 
+// TestWhatCameLaterChangesNothing: an answer about a time is the same when more has happened since.
+func TestWhatCameLaterChangesNothing(t *testing.T) {
+	files, err := filepath.Glob("testdata/stories/*.txt")
+	require.NoError(t, err)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var whole *incident.Model
+		for _, isLater := range []bool{false, true} {
+			s := newStory(t)
+			s.model = incident.NewModel(began.Add(-incident.Horizon))
+			for line := range strings.Lines(string(content)) {
+				line = strings.TrimRight(line, "\n")
+				time, isQuestion := strings.CutPrefix(line, "at ")
+				switch {
+				case strings.HasPrefix(line, "  "):
+				case !isQuestion:
+					s.read(line)
+				case isLater && !strings.Contains(string(content), "\n"+time+" "): // Else a record of this time comes later.
+					want := s.answer(time)
+					own := s.model
+					s.model = whole
+					assert.Equal(t, want, s.answer(time), "%s: at %s", file, time)
+					s.model = own
+				}
+			}
+			whole = s.model
+		}
+	}
+}
+
 func describeChanges(m *incident.Model, q incident.Query, now time.Time) string {
 	var b strings.Builder
-	for _, c := range m.Changes(q, now) {
+	for _, c := range m.At(now, q).Changes() {
 		fmt.Fprintf(&b, "  %s %s: %s\n", clock(c.At, began), c.Kind, c.Text)
 	}
 	return b.String()
@@ -137,7 +180,7 @@ func describe(m *incident.Model, q incident.Query, now time.Time) string {
 func describeFrom(m *incident.Model, q incident.Query, now, start time.Time) string {
 	since := func(at time.Time) string { return clock(at, start) }
 	var b strings.Builder
-	for _, p := range m.Problems(q, now) {
+	for _, p := range m.At(now, q).Problems() {
 		state := "goes on"
 		if !p.Over.IsZero() {
 			state = "over since " + since(p.Over) + ": " + p.Because

@@ -4,8 +4,9 @@ package rollout
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
 )
 
 // What entries take, in bytes, without their texts: about what Go needs for them.
@@ -53,8 +54,9 @@ func (m *Model) Revisions() (count int) {
 // maxRevisions bounds the revisions of a workload: what is computed for one of them depends on all.
 const maxRevisions = 256
 
-// Evict forgets revisions while the model takes more than a number of bytes: always one of the namespace that takes the
-// most, so that nobody displaces the rollouts of others. It calls forgotten with each revision.
+// Evict forgets revisions while the model takes more than a number of bytes: always one of the
+// namespace that takes the most, so that nobody displaces the rollouts of others. It calls
+// forgotten with each revision.
 func (m *Model) Evict(most int, forgotten func(Key, *Revision)) {
 	forget := func(key Key) {
 		_, r := m.Revision(key)
@@ -73,31 +75,25 @@ func (m *Model) Evict(most int, forgotten func(Key, *Revision)) {
 	if m.bytes <= most {
 		return
 	}
-	spaces, bytes := map[string][]Key{}, map[string]int{}
+	var entries []evict.Entry[Key]
 	for key, w := range m.Workloads {
-		name := w.Cluster + "/" + w.Namespace
-		spaces[name] = append(spaces[name], m.keysOf(key)...)
-		bytes[name] += workloadBytes + w.bytes()
-		for _, r := range w.Revisions {
-			bytes[name] += r.bytes
+		for i, k := range m.keysOf(key) {
+			e := evict.Entry[Key]{Namespace: w.Cluster + "/" + w.Namespace, Value: k}
+			if r := w.Revisions[k.Revision]; r != nil {
+				e.Bytes = r.bytes
+			}
+			if i == 0 {
+				e.Bytes += workloadBytes + w.bytes()
+			}
+			entries = append(entries, e)
 		}
 	}
-	for name := range spaces {
-		slices.SortFunc(spaces[name], m.compareUse)
-	}
-	most -= most / 20 // So that it does not begin again with the next record.
-	for m.bytes > most && len(bytes) > 0 {
-		largest := slices.MaxFunc(slices.Collect(maps.Keys(bytes)), func(a, b string) int {
-			return cmp.Or(cmp.Compare(bytes[a], bytes[b]), cmp.Compare(a, b))
-		})
-		for before := m.bytes; len(spaces[largest]) > 0 && before == m.bytes; spaces[largest] = spaces[largest][1:] {
-			forget(spaces[largest][0])
-			bytes[largest] -= before - m.bytes
-		}
-		if len(spaces[largest]) == 0 {
-			delete(bytes, largest)
-		}
-	}
+	slices.SortFunc(entries, func(a, b evict.Entry[Key]) int { return m.compareUse(a.Value, b.Value) })
+	evict.Largest(entries, m.bytes-most+most/20, func(key Key) int { // So that it does not begin again with the next record.
+		before := m.bytes
+		forget(key)
+		return before - m.bytes
+	})
 }
 
 // keysOf returns the keys of a workload's revisions. A workload that has none has a key of its own.
@@ -115,8 +111,8 @@ func (m *Model) leastUsed(workload string) []Key {
 	return slices.SortedFunc(slices.Values(m.keysOf(workload)), m.compareUse)
 }
 
-// compareUse orders by what is forgotten first: a workload without a revision, a revision that was delivered, and of two
-// the one that had no news for longer.
+// compareUse orders by what is forgotten first: a workload without a revision, a revision that was
+// delivered, and of two the one that had no news for longer.
 func (m *Model) compareUse(a, b Key) int {
 	rank := func(key Key) (rank int, news int64) {
 		_, r := m.Revision(key)
@@ -131,17 +127,6 @@ func (m *Model) compareUse(a, b Key) int {
 	rankA, newsA := rank(a)
 	rankB, newsB := rank(b)
 	return cmp.Or(cmp.Compare(rankA, rankB), cmp.Compare(newsA, newsB), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Revision, b.Revision))
-}
-
-// Lasts reports whether objects of a kind, such as deployment.apps, live on while what they run
-// changes. Objects of other kinds, such as Jobs, can be made for a single run.
-func Lasts(kind string) bool {
-	switch kind {
-	case "deployment.apps", "replicaset.apps", "statefulset.apps", "daemonset.apps", "replicationcontroller",
-		"cronjob.batch", "node", "rollout.argoproj.io":
-		return true
-	}
-	return false
 }
 
 // Forget removes a revision, and its workload if it was the last one.
@@ -164,8 +149,8 @@ func (m *Model) Forget(key Key) {
 	m.bytes -= before - w.bytes()
 }
 
-// forgetNames removes the names of a revision's pods that no other revision uses: those of a StatefulSet
-// do.
+// forgetNames removes the names of a revision's pods that no other revision uses: those of a
+// StatefulSet do.
 func (w *Workload) forgetNames(r *Revision) {
 	used := map[string]bool{}
 	for _, other := range w.Revisions {

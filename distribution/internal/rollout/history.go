@@ -26,16 +26,16 @@ type episode struct {
 	undone     int64 // when the revision was scaled to zero afterwards; 0: no record shows it
 }
 
-// again returns the activations that begin another rollout of a revision: it is scaled up from zero,
-// it was active before, and another revision was activated since, or has pods. A scale-up from zero of the
-// current revision is none.
-func (w *Workload) again() (cuts []episode) {
+// again returns the activations that begin another rollout of a revision: it is scaled up from
+// zero, it was active before, and another revision was activated since, or has pods. A scale-up
+// from zero of the current revision is none.
+func (w *Workload) again(h history) (cuts []episode) {
 	previous, seen := map[string]episode{}, map[string]bool{} // by controller, and by revision
 	for _, a := range w.activations() {
 		activation := w.Activations[a.activation]
 		before := previous[activation.Controller]
 		known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
-		if known && (before.revision != a.revision || w.replaces(activation)) {
+		if known && (before.revision != a.revision || w.replaces(h, activation)) {
 			cuts = append(cuts, a)
 		}
 		previous[activation.Controller], seen[a.revision] = a, true
@@ -43,23 +43,16 @@ func (w *Workload) again() (cuts []episode) {
 	return cuts
 }
 
-// replaces reports whether another revision had pods when this one was scaled up from zero: the last known scaling of
-// the other one was up. If this revision was active before, its rollout was undone.
-func (w *Workload) replaces(a Activation) bool {
+// replaces reports whether another revision had pods when this one was scaled up from zero: the
+// last known scaling of the other one was up. If this revision was active before, its rollout was
+// undone.
+func (w *Workload) replaces(h history, a Activation) bool {
 	for name, r := range w.Revisions {
-		if r.hadPodsAt(name, a) {
+		if _, s, ok := h.stepsOf(r).since(a.At); ok && s.Up && s.To > 0 && name != a.Revision && r.Controller == a.Controller {
 			return true
 		}
 	}
 	return false
-}
-
-func (r *Revision) hadPodsAt(name string, a Activation) bool {
-	if name == a.Revision || r.Controller != a.Controller {
-		return false
-	}
-	s, ok := r.stepBefore(a.At)
-	return ok && s.Up && s.To > 0
 }
 
 // placeOf returns what one pod of the owner has at a time: its node in a DaemonSet, else its name.
@@ -103,11 +96,16 @@ func (w *Workload) wasActive(revision string, other int64) bool {
 	return r != nil && r.First != 0 && r.First < other
 }
 
-// history is all rollouts of a workload, in the order of time.
-type history []episode
+// history is all rollouts of a workload, in the order of time, and what was computed of revisions.
+type history struct {
+	episodes []episode
+	ends     map[string][]int64
+	steps    map[*Revision]steps
+}
 
 func (w *Workload) history() history {
-	all := history(w.again())
+	h := history{ends: map[string][]int64{}, steps: map[*Revision]steps{}}
+	all := w.again(h)
 	for name, r := range w.Revisions {
 		if r.First != 0 {
 			all = append(all, episode{revision: name, start: r.First})
@@ -115,17 +113,40 @@ func (w *Workload) history() history {
 	}
 	for i, e := range all {
 		if r := w.Revisions[e.revision]; r != nil {
-			all[i].undone = r.scaledToZero(e.start)
+			all[i].undone = h.stepsOf(r).toZero(e.start)
 		}
 	}
 	slices.SortFunc(all, compareEpisodes)
+	h.episodes = all
+	return h
+}
+
+func (h history) stepsOf(r *Revision) steps {
+	all, ok := h.steps[r]
+	if !ok {
+		all = r.steps()
+		h.steps[r] = all
+	}
 	return all
+}
+
+// endsOf returns when the pods of a revision ended, in the order of time; 0: one of them goes on.
+func (w *Workload) endsOf(h history, revision string) []int64 {
+	ends, ok := h.ends[revision]
+	if !ok {
+		for _, pod := range w.Revisions[revision].Pods {
+			ends = append(ends, w.endOf(w.Revisions[revision], pod))
+		}
+		slices.Sort(ends)
+		h.ends[revision] = ends
+	}
+	return ends
 }
 
 // at returns the rollout of a revision to which something belongs that began at this time.
 func (h history) at(revision string, began int64) episode {
 	found := episode{revision: revision}
-	for _, e := range h {
+	for _, e := range h.episodes {
 		if e.revision == revision && (e.activation == "" || e.start <= began+skew) {
 			found = e
 		}
@@ -133,13 +154,13 @@ func (h history) at(revision string, began int64) episode {
 	return found
 }
 
-// replaced returns the rollout that ended a pod of another rollout. ok is false if none is known: the
-// pod ended for another reason, such as a scale-down.
+// replaced returns the rollout that ended a pod of another rollout. ok is false if none is known:
+// the pod ended for another reason, such as a scale-down.
 func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok bool) {
 	if IsJob(own.revision) {
 		return by, false
 	}
-	for _, e := range h {
+	for _, e := range h.episodes {
 		isOwn := e.revision == own.revision && e.activation == own.activation
 		wasUndone := e.undone != 0 && e.undone < stop-int64(StopWindow)
 		if isOwn || wasUndone || !w.siblings(e.revision, own.revision) || e.start <= own.start || e.start > stop+int64(StopWindow) {
@@ -155,7 +176,7 @@ func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok 
 
 // end returns the time at which the next rollout of the same revision begins.
 func (h history) end(own episode) int64 {
-	for _, e := range h {
+	for _, e := range h.episodes {
 		if e.revision == own.revision && compareEpisodes(e, own) > 0 && e.activation != own.activation {
 			return e.start
 		}

@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// The bounds of what the model keeps of one object. Which entries it keeps does not depend on the order of arrival. It
-// keeps the earliest ones, unless the comment says otherwise. Evict bounds the rest, in bytes.
+// The bounds of what the model keeps of one object. Which entries it keeps does not depend on the
+// order of arrival. It keeps the earliest ones, unless the comment says otherwise. Evict bounds the
+// rest, in bytes.
 const (
 	maxEvents      = 64 // of a pod, or above the pods of a revision
 	maxSteps       = 64 // of a revision, half of them the first ones, and half the last ones
@@ -19,8 +20,8 @@ const (
 )
 
 // Join adds what another model knows, and returns the revisions for which it had news: an Event, a
-// pod, a name or a scaling that was not known. What happens to a pod again changes the revision, but is no news:
-// otherwise, the rollout of a container that crashes forever would never end.
+// pod, a name or a scaling that was not known. What happens to a pod again changes the revision,
+// but is no news: otherwise, the rollout of a container that crashes forever would never end.
 func (m *Model) Join(in *Model) []Key {
 	var news []Key
 	for key, w := range in.Workloads {
@@ -91,7 +92,8 @@ func (r *Revision) joinAttribute(name, value string) {
 	}
 }
 
-// joinPod reports whether the pod had news. It replaces the pod, so that copies of the revision stay as they are.
+// joinPod reports whether the pod had news. It replaces the pod, so that copies of the revision
+// stay as they are.
 func (r *Revision) joinPod(uid string, in *Pod) (news bool) {
 	known, next := r.Pods[uid], in
 	news = known == nil
@@ -104,8 +106,9 @@ func (r *Revision) joinPod(uid string, in *Pod) (news bool) {
 	return news
 }
 
-// with adds what is known of the same pod. News are an Event of another kind, or about another container. One of a known
-// kind is no news: the messages of some, such as Pulled, differ each time, and so the Events do.
+// with adds what is known of the same pod. News are an Event of another kind, or about another
+// container. One of a known kind is no news: the messages of some, such as Pulled, differ each
+// time, and so the Events do.
 func (p *Pod) with(in *Pod) (next *Pod, news bool) {
 	var added []string
 	for uid, e := range in.Events {
@@ -133,8 +136,8 @@ func hasKind(events map[string]Event, like Event) bool {
 	return false
 }
 
-// hasAny reports whether one of the Events was kept. One that was dropped is no news: it would be new
-// each time it comes.
+// hasAny reports whether one of the Events was kept. One that was dropped is no news: it would be
+// new each time it comes.
 func hasAny(events map[string]Event, uids []string) bool {
 	return slices.ContainsFunc(uids, func(uid string) bool {
 		_, kept := events[uid]

@@ -9,14 +9,16 @@ import (
 
 // Model holds what is known of rollouts. The zero value knows nothing.
 type Model struct {
-	// Workloads are by cluster, namespace and UID: a cluster-scoped object can own objects in several namespaces.
+	// Workloads are by cluster, namespace and UID: a cluster-scoped object can own objects in
+	// several namespaces.
 	Workloads map[string]*Workload `json:"w,omitempty"`
 	// Lacks has the attributes that records did not have, so that they say nothing. Read sets it.
 	Lacks []string `json:"-"`
 	bytes int      // that the model takes, about; only Join counts them
 }
 
-// Workload is an object without an owner, such as a Deployment, and what it rolled out in a namespace.
+// Workload is an object without an owner, such as a Deployment, and what it rolled out in a
+// namespace.
 type Workload struct {
 	Cluster   string `json:"c,omitempty"`
 	Namespace string `json:"s,omitempty"`
@@ -25,7 +27,8 @@ type Workload struct {
 	Name      string `json:"n,omitempty"`
 	// Activations are the times at which a revision was scaled up from zero, by UIDs of records.
 	Activations map[string]Activation `json:"a,omitempty"`
-	// Names has the pods that the workload itself created and deleted. Such records name no revision.
+	// Names has the pods that the workload itself created and deleted. Such records name no
+	// revision.
 	Names     Names                `json:"p,omitzero"`
 	Revisions map[string]*Revision `json:"r,omitempty"`
 }
@@ -58,8 +61,8 @@ func (n *Names) Last() (last int64) {
 
 // Revision is one version of a workload's pods, such as a ReplicaSet.
 type Revision struct {
-	// Controller is the object that makes the revision, such as a Deployment, in the form of kubectl. A
-	// custom resource can own several.
+	// Controller is the object that makes the revision, such as a Deployment, in the form of
+	// kubectl. A custom resource can own several.
 	Controller string `json:"o,omitempty"`
 	// Attributes become the resource of the spans.
 	Attributes map[string]string `json:"a,omitempty"`
@@ -96,7 +99,8 @@ type Event struct {
 	Container string `json:"c,omitempty"`
 	Init      bool   `json:"i,omitempty"`
 	Warning   bool   `json:"w,omitempty"`
-	First     int64  `json:"f"` // nanoseconds since 1970
+	Harmless  bool   `json:"h,omitempty"` // it is a warning, and no problem
+	First     int64  `json:"f"`           // nanoseconds since 1970
 	Last      int64  `json:"l"`
 	Count     int64  `json:"n"`
 	Message   string `json:"m,omitempty"` // only if a span needs it

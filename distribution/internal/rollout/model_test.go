@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -60,7 +61,8 @@ func TestEachPodHasATrace(t *testing.T) {
 	}
 }
 
-// TestWrongClocks: the records of kubelets are hours away from those of the control plane. No span ends before it starts.
+// TestWrongClocks: the records of kubelets are hours away from those of the control plane. No span
+// ends before it starts.
 func TestWrongClocks(t *testing.T) {
 	t.Parallel()
 	for name, s := range allStories(t) {
@@ -119,8 +121,8 @@ func TestEvictIsOfTheLargestNamespace(t *testing.T) {
 	assert.Zero(t, m.Size())
 }
 
-// TestForgottenRevision: the pods of another revision can have the same names, and still need the times at
-// which they were created. Names that no other revision uses are forgotten.
+// TestForgottenRevision: the pods of another revision can have the same names, and still need the
+// times at which they were created. Names that no other revision uses are forgotten.
 func TestForgottenRevision(t *testing.T) {
 	t.Parallel()
 	m := modelOf(append(read(t, "a StatefulSet"), storyOf(`20m0s StatefulSet/db SuccessfulCreate: create Pod db-1 in StatefulSet db successful
@@ -156,7 +158,8 @@ func TestForgottenBetween(t *testing.T) {
 	}
 }
 
-// TestRollbackIsNews: the first record of a rollback can be an Event that is known, and that occurs again.
+// TestRollbackIsNews: the first record of a rollback can be an Event that is known, and that occurs
+// again.
 func TestRollbackIsNews(t *testing.T) {
 	t.Parallel()
 	const first = "replicaset.apps/shop-aaa"
@@ -165,11 +168,28 @@ func TestRollbackIsNews(t *testing.T) {
 	for _, w := range m.Workloads {
 		w.Revisions[first].Closed = true
 	}
-	again, _ := rollout.Read(read(t, "a rollback is another trace")[len(update)])
+	again, _ := rollout.Read(record.Read(read(t, "a rollback is another trace")[len(update)]), &rollout.Model{})
 	for _, key := range m.Join(again) {
 		assert.Equal(t, first, key.Revision)
 	}
 	for _, w := range m.Workloads {
 		assert.False(t, w.Revisions[first].Closed)
+	}
+}
+
+// TestHarmlessReasons: a warning that a user calls harmless fails no rollout.
+func TestHarmlessReasons(t *testing.T) {
+	t.Parallel()
+	s := storyOf("0s Deployment/shop ScalingReplicaSet: Scaled up replica set shop-aaa from 0 to 1\n0s Pod/shop-aaa-1 starts\n9s Pod/shop-aaa-1 !AuditOnly: no limits")
+	for want, reasons := range map[string][]string{rollout.Failed: nil, rollout.Complete: {"AuditOnly"}} {
+		m := &rollout.Model{}
+		for _, logs := range s {
+			read, _ := rollout.Read(record.Read(logs, reasons...), m)
+			m.Join(read)
+		}
+		for _, w := range m.Workloads {
+			rollouts, _ := w.States(late)
+			assert.Equal(t, want, rollouts[0].Outcome)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -51,8 +52,9 @@ func TestForbiddenOwner(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutAWorkload: nobody knows the owner of a pod that the account may not read, and a static pod belongs to
-// its Node, which rolls nothing out. A custom resource can have this kind, too.
+// TestPodsWithoutAWorkload: nobody knows the owner of a pod that the account may not read, and a
+// static pod belongs to its Node, which rolls nothing out. A custom resource can have this kind,
+// too.
 func TestPodsWithoutAWorkload(t *testing.T) {
 	t.Parallel()
 	static := "0s Pod/proxy-1<node/worker-1 starts"
@@ -71,8 +73,8 @@ func TestPodsWithoutAWorkload(t *testing.T) {
 	}
 }
 
-// TestMissingAttributes: records without an attribute that rollouts need are in no trace, and the model names the
-// attribute.
+// TestMissingAttributes: records without an attribute that rollouts need are in no trace, and the
+// model names the attribute.
 func TestMissingAttributes(t *testing.T) {
 	t.Parallel()
 	update, pod := read(t, "an update"), storyOf("0s Pod/shop-aaa-1 starts")
@@ -82,7 +84,7 @@ func TestMissingAttributes(t *testing.T) {
 	} {
 		without := s.changed(func(resource, _ pcommon.Map) { resource.Remove(removed) })
 		assert.Empty(t, spansOf(modelOf(without), late), removed)
-		read, _ := rollout.Read(without[0])
+		read, _ := rollout.Read(record.Read(without[0]), &rollout.Model{})
 		assert.Contains(t, read.Lacks, removed)
 	}
 }

@@ -5,6 +5,8 @@ package rollout
 import (
 	"cmp"
 	"slices"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // occurrence is an Event with its UID.
@@ -91,8 +93,8 @@ func (o occurrences) last() (latest int64) {
 	return latest
 }
 
-// containers returns the names of containers, in the order of their first Events. If no Event names one,
-// it returns one without a name: simulated kubelets name none.
+// containers returns the names of containers, in the order of their first Events. If no Event names
+// one, it returns one without a name: simulated kubelets name none.
 func (o occurrences) containers() (names []string) {
 	for _, e := range o {
 		if e.Container != "" && !slices.Contains(names, e.Container) {
@@ -159,7 +161,7 @@ func (p phase) ordered() phase {
 
 // pull is from Pulling to Pulled. If the node had the image, there is no pull.
 func pull(own occurrences, container string) (p phase, ok bool) {
-	pulling, pulled, failures := own.with(reasonPulling), own.with(reasonPulled), own.with(KindPullFailed)
+	pulling, pulled, failures := own.with(reasonPulling), own.with(reasonPulled), own.with(record.KindPullFailed)
 	if len(pulling)+len(pulled)+len(failures) == 0 {
 		return p, false
 	}
@@ -168,7 +170,7 @@ func pull(own occurrences, container string) (p phase, ok bool) {
 	if p.start == 0 {
 		p.start = p.startFrom(pulled, failures)
 	}
-	implied := own.with(KindPresent, reasonCreated, reasonStarted)
+	implied := own.with(record.KindPresent, reasonCreated, reasonStarted, reasonUnhealthy)
 	switch {
 	case len(pulled) > 0:
 		p.end = pulled.first()
@@ -186,27 +188,27 @@ func (p *phase) startFrom(pulled, failures occurrences) int64 {
 	if len(pulled) == 0 {
 		return failures.first()
 	}
-	_, took := pullOf(pulled[0].Message)
+	_, took := record.PullOf(pulled[0].Message)
 	return pulled.first() - int64(took)
 }
 
 func (p *phase) describe(messages ...occurrences) {
 	for _, some := range messages {
 		for _, e := range some {
-			name, _ := pullOf(e.Message)
+			name, _ := record.PullOf(e.Message)
 			p.image = cmp.Or(p.image, name)
 		}
 	}
 }
 
 // restartKinds show that a container has started, and ended.
-var restartKinds = []string{KindCrashed, KindRestarted}
+var restartKinds = []string{record.KindCrashed, record.KindRestarted}
 
 // claimed are the kinds of warnings that the phases of a container show.
-var claimed = []string{KindPullFailed, KindCrashed, reasonFailed}
+var claimed = []string{record.KindPullFailed, record.KindCrashed, reasonFailed}
 
-// isClaimed reports whether a phase shows the warning. The pod shows others, such as those that name
-// no container.
+// isClaimed reports whether a phase shows the warning. The pod shows others, such as those that
+// name no container.
 func isClaimed(warning *occurrence) bool {
 	return warning.kind() == reasonUnplaced || warning.Container != "" && slices.Contains(claimed, warning.kind())
 }
@@ -216,19 +218,21 @@ func start(own occurrences, container string) (p phase, ok bool) {
 	created, started, failures := own.with(reasonCreated), own.with(reasonStarted), own.with(reasonFailed)
 	again := own.with(restartKinds...)
 	if len(failures) > 0 && len(started) == 0 {
-		// A kubelet also backs off if it cannot start the container at all, for example without the command.
-		failures = own.with(reasonFailed, KindCrashed)
-		again = own.with(KindRestarted)
+		// A kubelet also backs off if it cannot start the container at all, for example without the
+		// command.
+		failures = own.with(reasonFailed, record.KindCrashed)
+		again = own.with(record.KindRestarted)
 	}
-	if len(created)+len(started)+len(failures)+len(again) == 0 {
+	probes := own.with(reasonUnhealthy) // Only a container that runs has them.
+	if len(created)+len(started)+len(failures)+len(again)+len(probes) == 0 {
 		return p, false
 	}
 	p = phase{name: "start", container: container, start: created.first(), end: started.first(), warnings: failures}
-	if p.end == 0 && len(again) > 0 {
-		p.end = again.first()
+	if p.end == 0 {
+		p.end = earliest(again.first(), probes.first())
 	}
 	if p.start == 0 {
-		p.start = cmp.Or(own.with(reasonPulled, KindPresent).first(), failures.first(), p.end)
+		p.start = cmp.Or(own.with(reasonPulled, record.KindPresent).first(), failures.first(), p.end)
 	}
 	if p.end == 0 {
 		p.end, p.missing = max(p.start, failures.last()), reasonStarted
@@ -240,7 +244,7 @@ func start(own occurrences, container string) (p phase, ok bool) {
 // restart is from the first time that a container that had started ended, to its last start.
 func restart(own occurrences, container string) (p phase, ok bool) {
 	again, started := own.with(restartKinds...), own.with(reasonStarted)
-	neverStarted := len(started)+len(own.with(KindRestarted)) == 0 && len(own.with(reasonFailed)) > 0
+	neverStarted := len(started)+len(own.with(record.KindRestarted)) == 0 && len(own.with(reasonFailed)) > 0
 	if len(again) == 0 || neverStarted {
 		return p, false
 	}

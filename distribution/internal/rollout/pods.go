@@ -5,8 +5,9 @@ package rollout
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Options has what spans depend on, other than records.
@@ -36,8 +37,9 @@ type view struct {
 	settled bool        // it is proven to be available, or its Job has ended
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
 	stopped int64
-	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
-	// owner says how many pods it wants, only pods that it did not delete can be gone: it replaces them.
+	// gone reports that the pod ended, was deleted, or lost its place to another one before its
+	// rollout ended. If the owner says how many pods it wants, only pods that it did not delete can
+	// be gone: it replaces them.
 	gone bool
 }
 
@@ -45,12 +47,12 @@ type view struct {
 func viewOf(uid string, pod *Pod, r *Revision, workload Names) *view {
 	v := &view{uid: uid, pod: pod, began: r.began(pod), limit: always}
 	all := inOrder(pod.Events)
-	v.events = all.without(KindStopping)
+	v.events = all.without(record.KindStopping)
 	created := bothTimes(r.Names.Created[pod.Name], workload.Created[pod.Name])
 	v.created = latestUntil(created, v.began+int64(time.Second))
 	v.began = earliest(v.began, v.created)
 	if isStopping(pod) {
-		killed := all.with(KindStopping).since(all.with(reasonStarted).last())
+		killed := all.with(record.KindStopping).since(all.with(reasonStarted).last())
 		deleted := deletion(killed.first(), r.Names.Deleted[pod.Name], workload.Deleted[pod.Name])
 		v.stopped = cmp.Or(deleted, killed.first())
 		v.stop = stopOf(all, killed, deleted)
@@ -87,14 +89,22 @@ func (v *view) judge(x *run, o Options) {
 		if p := &v.phases[i]; p.name == "restart" {
 			soon := p.end + int64(o.Idle/2)
 			p.late = p.start > v.limit
-			p.fail(p.end <= v.limit && !IsJob(x.revision) && v.endedBefore(soon))
+			// A container that crashed again and again can run at this moment: a proof shows that
+			// it goes on, or some time.
+			isRecent := min(x.until, o.Now.UnixNano())-p.end <= int64(o.Idle)
+			crashes := x.left > 0 && x.proof < p.end && isRecent && p.warnings.count() >= leastCrashes
+			p.fail(p.end <= v.limit && !IsJob(x.revision) && (crashes || v.endedBefore(soon)))
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
-		return !harmless[e.Reason] && e.First <= v.limit && !v.recovered(e, x, o)
+		return !e.Harmless && e.First <= v.limit && !v.recovered(e, x, o)
 	})
 	v.active = v.endOf(func(p *phase) bool { return !p.late })
 }
+
+// leastCrashes is the number of crashes from which on a container that runs again is not taken for
+// healthy.
+const leastCrashes = 2
 
 // startedAt returns when the last container started that is known; 0: one of them has not.
 func (v *view) startedAt() (at int64) {
@@ -116,8 +126,8 @@ func bothTimes(a, b []int64) []int64 {
 	return all
 }
 
-// deletion returns when the owner deleted the pod; 0: not known. A ReplicaSet uses a name once, and a
-// StatefulSet again: its last deletion before the kubelet killed the pod is that of this pod.
+// deletion returns when the owner deleted the pod; 0: not known. A ReplicaSet uses a name once, and
+// a StatefulSet again: its last deletion before the kubelet killed the pod is that of this pod.
 func deletion(killed int64, own, workload []int64) int64 {
 	if len(own) > 0 {
 		return own[0]
@@ -163,12 +173,13 @@ func (v *view) addPhases() {
 // endedBefore reports whether the pod ended before a time.
 func (v *view) endedBefore(at int64) bool { return v.stop != nil && v.stop.start < at }
 
-// isStopping reports whether a kubelet killed the pod. If a container started later, the pod only got a new sandbox.
+// isStopping reports whether a kubelet killed the pod. If a container started later, the pod only
+// got a new sandbox.
 func isStopping(pod *Pod) bool {
 	killed, started := int64(0), int64(0)
 	for _, e := range pod.Events {
 		switch e.kind() {
-		case KindStopping:
+		case record.KindStopping:
 			killed = max(killed, e.Last)
 		case reasonStarted:
 			started = max(started, e.Last)
@@ -177,31 +188,31 @@ func isStopping(pod *Pod) bool {
 	return killed != 0 && killed >= started
 }
 
-// harmless are warnings of objects that run in spite of them. Kubelets and controllers repeat them, so no later Event
-// shows that they are over. Without a pull secret, the pull shows whether it fails.
-var harmless = map[string]bool{
-	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
-	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true,
-}
-
 // recovered reports whether something shows that a warning is over.
 func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if warning.Reason != reasonUnhealthy {
-		later := v.events.with(reasonPulling, reasonPulled, KindPresent, reasonCreated, reasonStarted)
+		later := v.events.with(reasonPulling, reasonPulled, record.KindPresent, reasonCreated, reasonStarted)
 		return len(later) > 0 && later.last() >= warning.Last
 	}
 	if started := v.startedAt(); started != 0 && x.proof >= max(started, warning.Last) {
 		return true
 	}
-	// A kubelet that has written many Events about the pod writes one in five minutes, however often the probe fails.
+	// A kubelet that has written many Events about the pod writes one in five minutes, however
+	// often the probe fails.
 	pause, many := int64(min(StopWindow, o.Idle)), v.events.without(ReasonScheduled, reasonUnplaced).count() >= ManyEvents
-	if many {
+	wait := pause
+	switch {
+	case many:
 		pause = int64(o.Idle + o.Idle/2)
+		wait = pause
+	case x.until != always: // Another rollout ends the time in which it can fail again.
+		wait = pause / 2
 	}
-	if o.Now.UnixNano()-warning.Last <= pause {
+	if o.Now.UnixNano()-warning.Last <= wait {
 		return false
 	}
-	// A failure long after the start is not the one of the start, and the probe of a healthy pod can fail while it ends.
+	// A failure long after the start is not the one of the start, and the probe of a healthy pod
+	// can fail while it ends.
 	isAnother := !many && (warning.Last > v.limit || v.stop != nil && warning.Last >= v.stop.start)
 	if !many {
 		pause /= 2 // A kubelet writes about each failure.
@@ -209,7 +220,8 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	return isAnother || !v.endedBefore(warning.Last+pause)
 }
 
-// ManyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.
+// ManyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not
+// need all of them.
 const ManyEvents = 20
 
 // endOf returns the end of the last of some phases. If one of them has not ended, or no container
@@ -254,9 +266,6 @@ func stopOf(all, killed occurrences, deleted int64) *phase {
 func (p *phase) hasWarning(e *occurrence) bool {
 	return e.Warning && e.First >= p.start && e.kind() != reasonUnplaced
 }
-
-// IsHarmless reports whether objects run in spite of a warning with this reason.
-func IsHarmless(reason string) bool { return harmless[reason] }
 
 // hasStarted reports whether all containers that are known have started, one of them at least.
 func (v *view) hasStarted() bool { return v.missing() == "" }
@@ -303,18 +312,11 @@ func (p *phase) failure() string {
 	if !p.failed {
 		return ""
 	}
-	causes := p.warnings.which(func(e *occurrence) bool { return HasCause(e.Message) })
+	causes := p.warnings.which(func(e *occurrence) bool { return record.HasCause(e.Message) })
 	if len(causes) == 0 {
 		causes = p.warnings
 	}
 	return slices.MaxFunc(causes, func(a, b *occurrence) int {
 		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.uid, b.uid))
 	}).Message
-}
-
-// HasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
-func HasCause(message string) bool {
-	reason, isError := strings.CutPrefix(message, "Error: ")
-	isWord := isError && !strings.Contains(reason, " ")
-	return !strings.HasPrefix(message, "Back-off") && !isWord
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -40,7 +41,7 @@ func TestRandomHistories(t *testing.T) {
 	expected := bytesOf(t, modelOf(whole))
 	journal := make([][]byte, len(whole))
 	for i, logs := range whole {
-		read, _ := rollout.Read(logs)
+		read, _ := rollout.Read(record.Read(logs), &rollout.Model{})
 		journal[i] = saved(t, read)
 	}
 	for seed := range uint64(200) {
@@ -63,8 +64,8 @@ func liveThrough(t *testing.T, journal [][]byte, random *rand.Rand) *rollout.Mod
 	return m
 }
 
-// disturbed returns all entries, some of them twice, and many out of order: each object's records come from another
-// process, and a new leader emits some again.
+// disturbed returns all entries, some of them twice, and many out of order: each object's records
+// come from another process, and a new leader emits some again.
 func disturbed(s [][]byte, random *rand.Rand) (all [][]byte) {
 	all = slices.Clone(s)
 	for range random.IntN(len(s)) {

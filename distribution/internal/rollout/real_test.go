@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
@@ -28,7 +29,7 @@ func TestRolloutsOfRealIncidents(t *testing.T) {
 		require.NoError(t, err)
 		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(content)
 		require.NoError(t, err)
-		read, _ := rollout.Read(logs)
+		read, _ := rollout.Read(record.Read(logs), &rollout.Model{})
 		m := &rollout.Model{}
 		m.Join(read)
 		lines = append(lines, summariesOf(strings.TrimSuffix(filepath.Base(file), ".json"), m)...)
@@ -47,11 +48,13 @@ func TestRolloutsOfRealIncidents(t *testing.T) {
 func summariesOf(name string, m *rollout.Model) (lines []string) {
 	for _, w := range m.Workloads {
 		last := int64(0)
-		for _, pod := range w.PodStates(late) {
+		_, pods := w.States(late)
+		for _, pod := range pods {
 			last = max(last, pod.Began, pod.Started, pod.Stopped)
 		}
 		o := rollout.Options{Idle: late.Idle, Now: time.Unix(0, last).Add(24 * time.Hour)}
-		for _, r := range w.Rollouts(o) {
+		rollouts, _ := w.States(o)
+		for _, r := range rollouts {
 			lines = append(lines, fmt.Sprintf("%s: %s/%s %s: %s %s %v", name, strings.ToLower(w.Kind), w.Name, nameOf(r.Revision), r.Outcome, r.Reason, r.Images))
 		}
 	}

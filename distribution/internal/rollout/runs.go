@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // run is one rollout of a revision, with what belongs to it.
@@ -42,7 +44,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 		views = append(views, viewOf(uid, pod, w.Revisions[revision], w.Names))
 	}
 	slices.SortFunc(views, func(a, b *view) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.uid, b.uid)) })
-	for _, e := range h {
+	for _, e := range h.episodes {
 		if e.revision != revision {
 			continue
 		}
@@ -56,7 +58,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	r := w.Revisions[e.revision]
 	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano(), idle: int64(o.Idle)}
-	w.noteFormer(x)
+	w.noteFormer(h, x)
 	for _, v := range views {
 		if v.start != 0 && h.at(e.revision, v.began) == e {
 			v.judge(x, o)
@@ -64,7 +66,7 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 		}
 	}
 	next := h.end(e)
-	steps := slices.DeleteFunc(r.steps(), func(s Step) bool { return s.At < e.start || s.At >= next })
+	steps := slices.DeleteFunc(slices.Clone(h.stepsOf(r)), func(s Step) bool { return s.At < e.start || s.At >= next })
 	until := x.closedBy(steps, next, o)
 	x.closed = until
 	if x.until != always { // The last pods of one that another rollout replaced, or that was taken back, end a bit later.
@@ -103,7 +105,7 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 	if e.undone != 0 {
 		until = e.undone
 	}
-	for _, other := range h {
+	for _, other := range h.episodes {
 		if other.start > e.start && !IsJob(e.revision) && w.siblings(other.revision, e.revision) {
 			return min(until, other.start)
 		}
@@ -111,25 +113,27 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 	return until
 }
 
-// noteFormer notes how many pods of former revisions are left, and when the last of them was taken away.
-func (w *Workload) noteFormer(x *run) {
+// noteFormer notes how many pods of former revisions are left, and when the last of them was taken
+// away.
+func (w *Workload) noteFormer(h history, x *run) {
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
 		if !w.isFormer(name, x) {
 			continue
 		}
 		left, ended := 0, 0
-		for _, pod := range r.Pods {
-			if at := w.endOf(r, pod); at == 0 || at >= x.until {
+		for _, at := range w.endsOf(h, name) {
+			if at == 0 || at >= x.until {
 				left++
 			} else if at >= x.start-skew {
 				ended++
 				x.proof = max(x.proof, at)
 			}
 		}
-		if s, ok := r.stepBefore(x.until); ok {
-			left = max(0, min(s.To, w.replicasAt(r, x.start)-ended))
-			x.proof = r.scaledDown(x.start, x.until)
+		steps := h.stepsOf(r)
+		if _, s, ok := steps.since(x.until); ok {
+			left = max(0, min(s.To, steps.replicas(x.start)-ended))
+			x.proof = steps.down(x.start, x.until)
 		}
 		if x.left += left; left > 0 {
 			x.leftOf = name
@@ -148,22 +152,11 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 	if !isStopping(pod) {
 		return at
 	}
-	return earliest(at, inOrder(pod.Events).with(KindStopping).first())
+	return earliest(at, inOrder(pod.Events).with(record.KindStopping).first())
 }
 
-// replicasAt returns how many pods a revision had at a time, by its scalings.
-func (w *Workload) replicasAt(r *Revision, at int64) int {
-	for _, s := range r.steps() {
-		if s.At >= at && s.From >= 0 {
-			return s.From
-		}
-	}
-	s, _ := r.stepBefore(at)
-	return s.To
-}
-
-// closedBy returns when the rollout was complete, and something else began; until: it was not. The steps are in the order
-// of time, as are the pods.
+// closedBy returns when the rollout was complete, and something else began; until: it was not. The
+// steps are in the order of time, as are the pods.
 func (x *run) closedBy(steps []Step, until int64, o Options) int64 {
 	wanted, count, started, last, isScaled := 0, 0, 0, int64(0), len(steps) > 0
 	complete := func() (at int64) {
@@ -232,9 +225,10 @@ func isBetween(times []int64, from, until int64) bool {
 	return slices.ContainsFunc(times, func(at int64) bool { return at >= from && at < until })
 }
 
-// plan returns how many pods the rollout wants, and notes which are gone. A Deployment says it: by how many pods it
-// scaled the revision up, without those that it took back before they started. Records of that can be missing: a
-// controller writes at most 25 Events about a Deployment at once. Then the pods count that have not ended.
+// plan returns how many pods the rollout wants, and notes which are gone. A Deployment says it: by
+// how many pods it scaled the revision up, without those that it took back before they started.
+// Records of that can be missing: a controller writes at most 25 Events about a Deployment at once.
+// Then the pods count that have not ended.
 func (w *Workload) plan(x *run, until int64) int {
 	if x.scaled == 0 {
 		return w.wanted(x, until)
@@ -255,9 +249,9 @@ func (w *Workload) plan(x *run, until int64) int {
 
 func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end }
 
-// wanted returns how many pods the owner wants, if no scaling has a record: a StatefulSet, a DaemonSet and a Job emit
-// none. It leaves out pods that ended, were deleted or were replaced before the rollout ended. A Job's pod that ended
-// after its start is not gone.
+// wanted returns how many pods the owner wants, if no scaling has a record: a StatefulSet, a
+// DaemonSet and a Job emit none. It leaves out pods that ended, were deleted or were replaced
+// before the rollout ended. A Job's pod that ended after its start is not gone.
 func (w *Workload) wanted(x *run, until int64) (count int) {
 	latest, seen := map[string]*view{}, map[string]bool{}
 	for _, v := range x.initial {
@@ -307,7 +301,8 @@ func (x *run) count(condition func(*view) bool) (count int) {
 	return count
 }
 
-// done returns when all pods had started; 0: they have not. Those of another scale-up of a first rollout do not count.
+// done returns when all pods had started; 0: they have not. Those of another scale-up of a first
+// rollout do not count.
 func (x *run) done() (at int64) {
 	count := x.planned
 	if x.replaced == "" && x.first > 0 {
@@ -354,16 +349,13 @@ func (x *run) outcome() string {
 	return Incomplete
 }
 
-// jobFailures are the reasons for which a Job fails.
-var jobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}
-
 func (x *run) jobEnded() bool {
-	return IsJob(x.revision) && len(x.events.with(slices.Concat(jobFailures, []string{reasonCompleted})...)) > 0
+	return IsJob(x.revision) && len(x.events.with(slices.Concat(record.JobFailures, []string{reasonCompleted})...)) > 0
 }
 
 // failure returns why the rollout fails if it is not complete; empty: nothing fails.
 func (x *run) failure() string {
-	if failed := x.events.with(jobFailures...); len(failed) > 0 {
+	if failed := x.events.with(record.JobFailures...); len(failed) > 0 {
 		return failed[len(failed)-1].Message
 	}
 	for _, v := range slices.Backward(x.initial) {

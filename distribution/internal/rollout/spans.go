@@ -44,7 +44,8 @@ func (w *Workload) rootID(e episode) (pcommon.TraceID, pcommon.SpanID) {
 	return trace, spanID(trace, w.UID, phaseRollout, "")
 }
 
-// Part is a tree of spans that is delivered once, as a whole: the span of a rollout, a pod, or the end of a pod.
+// Part is a tree of spans that is delivered once, as a whole: the span of a rollout, a pod, or the
+// end of a pod.
 type Part struct {
 	Key   string // what Revision.Sent has it by
 	Spans []Span
@@ -174,8 +175,8 @@ func (p *phase) putAttributes(attributes map[string]any) {
 	}
 }
 
-// stopSpan is the end of a pod, in the trace of the rollout that replaced the pod. If there is none,
-// it is in the trace of the pod's own rollout.
+// stopSpan is the end of a pod, in the trace of the rollout that replaced the pod. If there is
+// none, it is in the trace of the pod's own rollout.
 func (w *Workload) stopSpan(h history, own episode, v *view) Span {
 	since := own
 	if v.start == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 	stories "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
@@ -28,7 +29,7 @@ var update = flag.Bool("update", false, "write the expected trees")
 func modelOf(s story) *rollout.Model {
 	m := &rollout.Model{}
 	for _, logs := range s {
-		read, _ := rollout.Read(logs)
+		read, _ := rollout.Read(record.Read(logs), &rollout.Model{})
 		m.Join(read)
 	}
 	return m
@@ -107,7 +108,7 @@ func TestSpansOfRealRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			logs, err := golden.ReadLogs(file)
 			require.NoError(t, err)
-			read, _ := rollout.Read(logs)
+			read, _ := rollout.Read(record.Read(logs), &rollout.Model{})
 			assert.Empty(t, read.Lacks)
 			requireTree(t, filepath.Join("testdata", "producers", name+".txt"), spansOf(read, late))
 		})

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Step is a scaling of a revision, at a time in nanoseconds since 1970.
@@ -28,8 +30,8 @@ func (s *Step) UnmarshalText(text []byte) error {
 	return err
 }
 
-// compareSteps orders by time. Within a second, scale-downs come first, from the highest To to the lowest; then
-// scale-ups, from the lowest To to the highest.
+// compareSteps orders by time. Within a second, scale-downs come first, from the highest To to the
+// lowest; then scale-ups, from the lowest To to the highest.
 func compareSteps(a, b Step) int {
 	towards := func(s Step) int {
 		if s.Up {
@@ -40,17 +42,17 @@ func compareSteps(a, b Step) int {
 	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(towards(a), towards(b)), cmp.Compare(a.From, b.From))
 }
 
-// stepsOf returns the steps that an Event shows: at its last time, and at its first time if it has occurred before.
-// Those between are not known.
-func stepsOf(e Event, s Scaling) map[Step]bool {
+// stepsOf returns the steps that an Event shows: at its last time, and at its first time if it has
+// occurred before. Those between are not known.
+func stepsOf(e Event, s record.Scaling) map[Step]bool {
 	return map[Step]bool{
 		{e.First, s.Up, s.From, s.To}: true,
 		{e.Last, s.Up, s.From, s.To}:  true,
 	}
 }
 
-// joinSteps reports whether a step is new, and was kept. If there are too many, it drops those in the middle: the
-// first ones tell how a rollout began, and the last ones how many pods there are.
+// joinSteps reports whether a step is new, and was kept. If there are too many, it drops those in
+// the middle: the first ones tell how a rollout began, and the last ones how many pods there are.
 func (r *Revision) joinSteps(in map[Step]bool) bool {
 	var added []Step
 	for s := range in {
@@ -69,47 +71,53 @@ func (r *Revision) joinSteps(in map[Step]bool) bool {
 	return slices.ContainsFunc(added, func(s Step) bool { return r.Steps[s] })
 }
 
-// steps returns all steps in the order of time.
-func (r *Revision) steps() []Step { return slices.SortedFunc(maps.Keys(r.Steps), compareSteps) }
+// steps are scalings of a revision, in the order of time.
+type steps []Step
+
+func (r *Revision) steps() steps { return slices.SortedFunc(maps.Keys(r.Steps), compareSteps) }
 
 // always is a time after all others.
 const always = int64(math.MaxInt64)
 
-// stepBefore returns the newest step before a time. ok is false if no record shows one.
-func (r *Revision) stepBefore(at int64) (newest Step, ok bool) {
-	for s := range r.Steps {
-		if s.At < at && (!ok || compareSteps(s, newest) > 0) {
-			newest, ok = s, true
-		}
+// since returns the steps from a time on, and the newest one before them. ok is false if no record
+// shows one.
+func (all steps) since(at int64) (later steps, before Step, ok bool) {
+	i, _ := slices.BinarySearchFunc(all, at, func(s Step, at int64) int { return cmp.Compare(s.At, at) })
+	if i == 0 {
+		return all, before, false
 	}
-	return newest, ok
+	return all[i:], all[i-1], true
 }
 
-// scaledToZero returns when the revision was first scaled to zero after a time; 0: no record shows it.
-func (r *Revision) scaledToZero(after int64) (first int64) {
-	for s := range r.Steps {
-		if s.To == 0 && s.At > after {
-			first = earliest(first, s.At)
+// toZero returns when the revision was first scaled to zero after a time; 0: no record shows it.
+func (all steps) toZero(after int64) int64 {
+	later, _, _ := all.since(after + 1)
+	for _, s := range later {
+		if s.To == 0 {
+			return s.At
 		}
 	}
-	return first
+	return 0
 }
 
-// scaledDown returns when the revision was last scaled down between two times; 0: no record shows it.
-func (r *Revision) scaledDown(from, until int64) (last int64) {
-	for s := range r.Steps {
-		if !s.Up && s.At >= from && s.At < until {
-			last = max(last, s.At)
+// down returns when the revision was last scaled down between two times; 0: no record shows it.
+func (all steps) down(from, until int64) (last int64) {
+	later, _, _ := all.since(from)
+	for _, s := range later {
+		if !s.Up && s.At < until {
+			last = s.At
 		}
 	}
 	return last
 }
 
-func (r *Revision) isScaledDownBefore(at int64) bool {
-	for s := range r.Steps {
-		if !s.Up && s.At < at {
-			return true
+// replicas returns how many pods the revision had at a time.
+func (all steps) replicas(at int64) int {
+	later, before, _ := all.since(at)
+	for _, s := range later {
+		if s.From >= 0 {
+			return s.From
 		}
 	}
-	return false
+	return before.To
 }

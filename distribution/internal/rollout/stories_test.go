@@ -17,8 +17,8 @@ import (
 	stories "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
-// TestStories reads the files in testdata/stories: records, an empty line, and the traces of them. A line "now TIME"
-// says when the traces are computed; without it, it is a day later.
+// TestStories reads the files in testdata/stories: records, an empty line, and the traces of them.
+// A line "now TIME" says when the traces are computed; without it, it is a day later.
 func TestStories(t *testing.T) {
 	for name, s := range allStories(t) {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Reasons of a rollout.
@@ -19,13 +21,15 @@ const (
 
 // Rollout is one rollout of a workload, in short.
 type Rollout struct {
+	UID        string // of the workload
 	Revision   string
 	Controller string // that makes the revision, in the form of kubectl
 	Start      int64  // nanoseconds since 1970
 	Record     string // log.record.uid of the record that began it; empty: the first pod shows it
 	Replaced   string // the revision that it replaces; empty: not known, or none
 	Reason     string // empty: not known
-	// Images and Former are those of this revision and of the replaced one, by container; empty: not known.
+	// Images and Former are those of this revision and of the replaced one, by container; empty:
+	// not known.
 	Images, Former map[string]string
 	Outcome        string
 	Available      int64 // when something proved that its pods were available; 0: nothing did
@@ -34,26 +38,34 @@ type Rollout struct {
 	Closed         int64 // scalings after this time are no part of it
 }
 
-// Rollouts returns the rollouts of a workload, the oldest first. The scheduled runs of a CronJob are none.
-func (w *Workload) Rollouts(o Options) (all []Rollout) {
+// States returns the rollouts and the pods of a workload, the oldest first. The scheduled runs of a
+// CronJob are no rollouts.
+func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 	h := w.history()
-	for revision := range w.Revisions {
-		if !strings.HasPrefix(w.controllerOf(revision), "cronjob.") {
-			runs, _ := w.runs(h, revision, o)
-			for _, x := range runs {
-				all = append(all, w.summary(x, o))
+	for revision, r := range w.Revisions {
+		runs, views := w.runs(h, revision, o)
+		for _, x := range runs {
+			if !strings.HasPrefix(w.controllerOf(revision), "cronjob.") {
+				rollouts = append(rollouts, w.summary(x, o))
 			}
 		}
+		for _, v := range views {
+			pods = append(pods, PodState{
+				UID: v.uid, Workload: w.UID, Name: v.pod.Name, Revision: revision, Node: v.pod.Node, Began: cmp.Or(v.began, v.start),
+				Started: v.startedAt(), Stopped: earliest(v.stopped, w.endOf(r, v.pod)),
+			})
+		}
 	}
-	slices.SortFunc(all, func(a, b Rollout) int {
+	slices.SortFunc(rollouts, func(a, b Rollout) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Revision, b.Revision))
 	})
-	return all
+	slices.SortFunc(pods, func(a, b PodState) int { return cmp.Or(cmp.Compare(a.Began, b.Began), cmp.Compare(a.UID, b.UID)) })
+	return rollouts, pods
 }
 
 func (w *Workload) summary(x *run, o Options) Rollout {
 	s := Rollout{
-		Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: w.recordOf(x.episode), Undone: x.undone,
+		UID: w.UID, Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: w.recordOf(x.episode), Undone: x.undone,
 		Replaced: x.replaced, Images: w.Revisions[x.revision].images(), Outcome: x.outcome(), Available: x.proof,
 	}
 	if r := w.Revisions[x.replaced]; r != nil {
@@ -65,12 +77,13 @@ func (w *Workload) summary(x *run, o Options) Rollout {
 	if s.Outcome == Complete {
 		s.Available = max(x.end, s.Available)
 	}
-	s.Reason = s.reason(x, o, w.Revisions[x.revision].isScaledDownBefore(x.start))
+	s.Reason = s.reason(x, o, w.Revisions[x.revision].steps().down(0, x.start) != 0)
 	return s
 }
 
-// reason returns why the revision was rolled out; empty: no record shows it. The first one has nothing to scale down:
-// that is known when a program had time to become ready. A revision returns if it was scaled down before.
+// reason returns why the revision was rolled out; empty: no record shows it. The first one has
+// nothing to scale down: that is known when a program had time to become ready. A revision returns
+// if it was scaled down before.
 func (s *Rollout) reason(x *run, o Options, returns bool) string {
 	hadTime := s.Outcome == Complete && o.Now.UnixNano() > x.end+int64(StopWindow)
 	switch {
@@ -101,8 +114,8 @@ func (w *Workload) recordOf(e episode) string {
 	return ""
 }
 
-// replacedBy returns the revision that a rollout replaces: the newest one that had pods when it began, or was
-// scaled down in it. Empty: no record shows it.
+// replacedBy returns the revision that a rollout replaces: the newest one that had pods when it
+// began, or was scaled down in it. Empty: no record shows it.
 func (w *Workload) replacedBy(h history, e episode) (found string) {
 	if IsJob(e.revision) {
 		return ""
@@ -110,11 +123,11 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 	latest, until := int64(0), w.nextOf(h, e)
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
-		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(e.start, until) {
+		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(h.stepsOf(r), e.start, until) {
 			continue
 		}
 		since := int64(1)
-		for _, other := range h {
+		for _, other := range h.episodes {
 			if other.revision == name && other.start <= e.start {
 				since = max(since, other.start)
 			}
@@ -126,12 +139,13 @@ func (w *Workload) replacedBy(h history, e episode) (found string) {
 	return found
 }
 
-// hadPodsBefore reports whether the revision had pods when another one began, which was the current one until a time.
-func (r *Revision) hadPodsBefore(at, until int64) bool {
-	if r.scaledDown(at, until) != 0 {
+// hadPodsBefore reports whether the revision had pods when another one began, which was the current
+// one until a time.
+func (r *Revision) hadPodsBefore(steps steps, at, until int64) bool {
+	if steps.down(at, until) != 0 {
 		return true
 	}
-	if newest, ok := r.stepBefore(at); ok {
+	if _, newest, ok := steps.since(at); ok {
 		return newest.To > 0
 	}
 	for _, p := range r.Pods {
@@ -147,7 +161,7 @@ func (r *Revision) images() map[string]string {
 	all, times := map[string]string{}, map[string]int64{}
 	for _, p := range r.Pods {
 		for _, e := range p.Events {
-			name, _ := pullOf(e.Message)
+			name, _ := record.PullOf(e.Message)
 			if name == "" || e.Container == "" || e.Last < times[e.Container] {
 				continue
 			}
@@ -174,32 +188,16 @@ func (s *Rollout) imageChanges() (all []string) {
 // PodState is the state of a pod: its node, and its times.
 type PodState struct {
 	UID, Name, Revision, Node string
-	Began, Started            int64 // the first start of the last container; 0: no record shows it
-	Stopped                   int64 // its deletion, eviction or Killing; 0: it goes on
-}
-
-// PodStates returns the pods of a workload, the oldest first.
-func (w *Workload) PodStates(o Options) (all []PodState) {
-	h := w.history()
-	for revision, r := range w.Revisions {
-		_, views := w.runs(h, revision, o)
-		for _, v := range views {
-			s := PodState{
-				UID: v.uid, Name: v.pod.Name, Revision: revision, Node: v.pod.Node, Began: cmp.Or(v.began, v.start),
-				Started: v.startedAt(), Stopped: earliest(v.stopped, w.endOf(r, v.pod)),
-			}
-			all = append(all, s)
-		}
-	}
-	slices.SortFunc(all, func(a, b PodState) int { return cmp.Or(cmp.Compare(a.Began, b.Began), cmp.Compare(a.UID, b.UID)) })
-	return all
+	Workload                  string // its UID
+	Began, Started            int64  // the first start of the last container; 0: no record shows it
+	Stopped                   int64  // its deletion, eviction or Killing; 0: it goes on
 }
 
 // Replicas returns how many pods each revision has, by its last scaling.
 func (w *Workload) Replicas() map[string]int {
 	all := map[string]int{}
 	for name, r := range w.Revisions {
-		if s, ok := r.stepBefore(always); ok {
+		if _, s, ok := r.steps().since(always); ok {
 			all[name] = s.To
 		}
 	}

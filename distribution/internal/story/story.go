@@ -2,10 +2,11 @@
 
 // Package story reads records from lines of text. Only tests use it.
 //
-// A line is TIME OBJECT REASON SETTINGS: MESSAGE. The time is since the begin of the story, as 4:10 or 4m10s. The object
-// is KIND/NAME, with its owners after a <; pods and ReplicaSets have the usual ones. A warning has a ! before the reason,
-// and a container is in braces after it. A setting x3/10s is the third occurrence since 10 s. Without a reason, "starts"
-// are the records of a pod that starts.
+// A line is TIME OBJECT REASON SETTINGS: MESSAGE. The time is since the begin of the story, as 4:10
+// or 4m10s. The object is KIND/NAME, with its owners after a <; pods and ReplicaSets have the usual
+// ones. A warning has a ! before the reason, and a container is in braces after it. A setting
+// x3/10s is the third occurrence since 10 s. Without a reason, "starts" are the records of a pod
+// that starts.
 package story
 
 import (
@@ -31,7 +32,9 @@ type Record struct {
 	Container  string // NAME, or KIND:NAME
 	Message    string
 	Warning    bool
-	// Settings are namespace, uid, node, hash, event, count, since, related, owner, resolution, top and topuid.
+	// Settings are new (occurrences since the record before), time (of the record, if it is late),
+	// inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash,
+	// event, count, since, related, owner, resolution, top and topuid.
 	Settings map[string]string
 }
 
@@ -77,7 +80,7 @@ var starts = []struct {
 	at              time.Duration
 	reason, message string
 }{
-	{0, "Scheduled", "Successfully assigned shop/POD to worker-1"}, {time.Second, "Pulling{app}", `Pulling image "shop:2"`},
+	{0, "Scheduled", "Successfully assigned shop/POD to NODE"}, {time.Second, "Pulling{app}", `Pulling image "shop:2"`},
 	{3 * time.Second, "Pulled{app}", `Successfully pulled image "shop:2" in 1.9s (2s including waiting). Image size: 1234 bytes.`},
 	{3 * time.Second, "Created{app}", "Container created"}, {4 * time.Second, "Started{app}", "Container started"},
 }
@@ -101,6 +104,7 @@ func recordOf(at time.Duration, fields []string, message string) Record {
 			r.Settings["count"], r.Settings["since"], _ = strings.Cut(strings.TrimPrefix(field, "x"), "/")
 		}
 	}
+	r.Message = strings.ReplaceAll(r.Message, "NODE", cmp.Or(r.Settings["node"], "worker-1"))
 	return r
 }
 
@@ -112,13 +116,13 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 	logs := plog.NewLogs()
 	rl := logs.ResourceLogs().AppendEmpty()
 	putAll(rl.Resource().Attributes(), map[string]string{
-		"k8s.cluster.uid": "cluster", "k8s.namespace.name": cmp.Or(set["namespace"], "shop"), "k8s.object.kind": r.Kind,
+		"k8s.cluster.uid": "cluster", "k8s.namespace.name": cmp.Or(set["inside"], set["namespace"], "shop"), "k8s.object.kind": r.Kind,
 		"k8s.object.name": r.Name, "k8s.object.uid": uid, "k8s.object.api_version": versionOf(r.Kind), "k8s.workload.api_version": versionOf(topKind),
 		"k8s.workload.kind": topKind, "k8s.workload.name": topName, "k8s.workload.uid": cmp.Or(set["topuid"], "uid-"+topName),
 		"k8s.pod.label.controller-revision-hash": set["hash"], "k8s.node.name": set["node"], "k8s.owner.uid": set["owner"],
 		"k8s.container.name": r.Container[strings.LastIndex(r.Container, ":")+1:],
 	})
-	if r.Kind == "Node" {
+	if r.Kind == "Node" && set["inside"] == "" {
 		rl.Resource().Attributes().Remove("k8s.namespace.name")
 	}
 	if len(r.Owners) > 0 {
@@ -129,19 +133,27 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 	}
 	record := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 	record.SetEventName("k8s.event")
-	record.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(r.At)))
+	at := r.At
+	if set["time"] != "" {
+		at = Time(set["time"])
+	}
+	record.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(at)))
 	record.SetSeverityText(map[bool]string{true: "Warning", false: "Normal"}[r.Warning])
 	record.Body().SetStr(r.Message)
 	count, since := int64(0), ""
 	_, _ = fmt.Sscan(set["count"], &count)
 	record.Attributes().PutInt("k8s.event.count", count)
+	if fresh := int64(0); set["new"] != "" {
+		_, _ = fmt.Sscan(set["new"], &fresh)
+		record.Attributes().PutInt("k8s.event.occurrences", fresh)
+	}
 	if set["since"] != "" {
 		since = epoch.Add(Time(set["since"])).Format(time.RFC3339Nano)
 	}
 	event := cmp.Or(set["event"], fmt.Sprintf("%s.%s.%s.%s", uid, r.Reason, r.Container, r.Message))
 	putAll(record.Attributes(), map[string]string{
 		"k8s.event.uid": event, "log.record.uid": fmt.Sprintf("%s-%d", event, count), "k8s.event.reason": r.Reason,
-		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": since, "k8s.event.related.name": set["related"],
+		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": since, "k8s.event.related.name": set["related"], "k8s.event.action": set["action"],
 		"k8s.owner.resolution": set["resolution"], "k8s.object.fieldpath": fieldOf(r.Container),
 	})
 	return logs
@@ -155,7 +167,8 @@ func putAll(to pcommon.Map, all map[string]string) {
 	}
 }
 
-// ownersOf returns the owners of an object: without owners of its own, those of a pod of a Deployment.
+// ownersOf returns the owners of an object: without owners of its own, those of a pod of a
+// Deployment.
 func ownersOf(kind, name string, own []string) (chain []string) {
 	if len(own) > 0 || kind != "Pod" && kind != "ReplicaSet" {
 		return slices.DeleteFunc(own, func(owner string) bool { return owner == "" })
@@ -171,7 +184,8 @@ func ownersOf(kind, name string, own []string) (chain []string) {
 var groups = map[string]string{
 	"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
 	"HorizontalPodAutoscaler": "autoscaling/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "VirtualMachine": "kubevirt.io/v1",
-	"VirtualMachineInstance": "kubevirt.io/v1",
+	"VirtualMachineInstance": "kubevirt.io/v1", "HelmRelease": "helm.toolkit.fluxcd.io/v2", "Application": "argoproj.io/v1alpha1",
+	"GitRepository": "source.toolkit.fluxcd.io/v1", "Rollout": "argoproj.io/v1alpha1",
 }
 
 func versionOf(kind string) string { return cmp.Or(groups[kind], "v1") }

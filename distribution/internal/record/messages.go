@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout
+package record
 
 import (
-	"cmp"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-)
-
-// The reasons of Events that a rollout is made of.
-const (
-	ReasonScaled     = "ScalingReplicaSet" // of a Deployment
-	ReasonCreatedPod = "SuccessfulCreate"  // of a pod's owner; of a CronJob, it is about a Job
-	ReasonScheduled  = "Scheduled"
-	reasonDeletedPod = "SuccessfulDelete"
-	reasonUnplaced   = "FailedScheduling"
-	reasonPulling    = "Pulling"
-	reasonPulled     = "Pulled"
-	reasonCreated    = "Created"
-	reasonStarted    = "Started"
-	reasonBackOff    = "BackOff"
-	reasonFailed     = "Failed"
-	reasonUnhealthy  = "Unhealthy"
-	reasonKilling    = "Killing"
-	reasonCompleted  = "Completed" // of a Job
 )
 
 // What Events mean that have the same reason. Other kinds are reasons.
@@ -38,33 +21,30 @@ const (
 )
 
 // KindOf returns what an Event means by its reason and, if several share it, its message.
-func KindOf(reason, message string) string { return cmp.Or(kindOf(reason, message), reason) }
-
-// kindOf returns what an Event is in the model, if its reason is not enough.
-func kindOf(reason, message string) string {
+func KindOf(reason, message string) string {
 	switch reason {
-	case reasonPulled:
+	case "Pulled":
 		if strings.Contains(message, "already present") {
 			return KindPresent
 		}
-	case reasonKilling:
+	case "Killing":
 		if isRestart(message) {
 			return KindRestarted
 		}
 		return KindStopping
-	case reasonBackOff:
+	case "BackOff":
 		if !strings.Contains(message, "pulling image") {
 			return KindCrashed
 		}
 		return KindPullFailed
-	case reasonFailed:
+	case "Failed":
 		if isAboutImage(message) {
 			return KindPullFailed
 		}
 	case "ErrImageNeverPull", "InspectFailed", "FailedToInspectImage":
 		return KindPullFailed
 	}
-	return ""
+	return reason
 }
 
 // isRestart reports whether the pod continues after a kubelet has killed the container.
@@ -90,7 +70,8 @@ func isAboutImage(message string) bool {
 // "Scaled up replica set web-5d9 from 0 to 3", "Scaled up replica set web-5d9 to 3 from 0".
 var scaled = regexp.MustCompile(`^Scaled (up|down) (?i:replica ?set) (\S+)(?: \(revision \d+\))?(?: from (\d+))? to (\d+)(?: from (\d+))?`)
 
-// Scaling is a change of a ReplicaSet's replicas. From is -1 if the message of a scale-down does not have it.
+// Scaling is a change of a ReplicaSet's replicas. From is -1 if the message of a scale-down does
+// not have it.
 type Scaling struct {
 	Revision string
 	From, To int
@@ -119,8 +100,8 @@ func ScalingOf(message string) (s Scaling, ok bool) {
 // virtual machine pod virt-launcher-vm-x".
 var madeBy = regexp.MustCompile(`(?i)^(?:create|delete)d? (?:virtual machine |migration target )?(pod|job):? (\S+)`)
 
-// NamedIn returns the kind, in lower case, and the name of what an owner created or deleted; empty: the
-// message names nothing.
+// NamedIn returns the kind, in lower case, and the name of what an owner created or deleted; empty:
+// the message names nothing.
 func NamedIn(message string) (kind, name string) {
 	match := madeBy.FindStringSubmatch(strings.TrimPrefix(message, combined))
 	if match == nil {
@@ -129,9 +110,9 @@ func NamedIn(message string) (kind, name string) {
 	return strings.ToLower(match[1]), match[2]
 }
 
-// pullOf returns what a message about a pull has: the image, and how long the kubelet took. Values that it does not
-// have are empty.
-func pullOf(message string) (name string, took time.Duration) {
+// PullOf returns what a message about a pull has: the image, and how long the kubelet took. Values
+// that it does not have are empty.
+func PullOf(message string) (name string, took time.Duration) {
 	name = between(message, `image "`, `"`)
 	if before, _, ok := strings.Cut(message, " including waiting)"); ok {
 		took, _ = time.ParseDuration(before[strings.LastIndex(before, "(")+1:])
@@ -153,3 +134,28 @@ func between(text, before, after string) string {
 	}
 	return value
 }
+
+// HasCause reports whether a message is more than "Back-off pulling image" or "Error:
+// ErrImagePull".
+func HasCause(message string) bool {
+	reason, isError := strings.CutPrefix(message, "Error: ")
+	isWord := isError && !strings.Contains(reason, " ")
+	return !strings.HasPrefix(message, "Back-off") && !isWord
+}
+
+// harmless are warnings of objects that run in spite of them, or of controllers that repeat at once
+// what has failed. No later Event shows that they are over. Without a pull secret, the pull shows
+// whether it fails.
+var harmless = map[string]bool{
+	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
+	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true, "LoggingDisabled": true, "CgroupV1": true, "InvalidDiskCapacity": true,
+	"CheckLimitsForResolvConf": true, "FailedToUpdateEndpoint": true, "FailedToUpdateEndpointSlices": true,
+	"FailedToCreateEndpoint": true,
+}
+
+// HarmlessReasons returns the reasons of warnings that are no problem, in the order of the
+// alphabet.
+func HarmlessReasons() []string { return slices.Sorted(maps.Keys(harmless)) }
+
+// JobFailures are the reasons of Events that report that a Job failed.
+var JobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// At is what a Query chooses of a Model, as of a time. It is valid until the Model changes.
+type At struct {
+	*cut
+	query Query
+	from  time.Time
+}
+
+// At returns what the Query chooses, as it was known at the end of its time. Questions about the
+// same time share what they need to compute.
+func (m *Model) At(now time.Time, q Query) *At {
+	from, until := q.Window(now)
+	if m.newest == nil || !m.newest.now.Equal(until) {
+		m.newest = m.cutAt(until)
+	}
+	return &At{m.newest, q, from}
+}
+
+// cut is a Model without what happened after a time.
+type cut struct {
+	model     *Model
+	now       time.Time
+	workloads map[Key]*workloadAt
+	in        map[space][]*Change // the oldest first
+	naming    map[name][]*Change  // whose records name an object, the oldest first
+	rescaled  map[space][]*Fact   // what autoscalers set
+	podNamed  map[string]*Fact    // a fact about each pod, by its UID
+	onsets    map[string][]onset  // of all problems by cluster, but those of nodes, the oldest first
+}
+
+// workloadAt is what is known of a workload at the time of a cut.
+type workloadAt struct {
+	*cut
+	key      Key
+	id       string
+	facts    []*Fact // the oldest first
+	rollouts []*rollout.Workload
+	pods     map[string]*rollout.PodState
+	rolled   []rollout.Rollout
+	replicas map[string]int
+	signs    map[string][]*Fact   // what shows that a pod, or an owner, goes on; by pod or object
+	times    map[sign][]time.Time // in order
+	scaled   []scaled             // the oldest first
+	deleted  map[string]bool      // the names of pods that their controller deleted
+	events   map[string][]*Fact   // about a pod
+	many     map[string]time.Time // see manyFrom
+	uids     map[string]time.Time // when the objects with its name appeared
+	problems []*Problem
+	changes  []*Change
+	nodes    []string // of its pods
+}
+
+// maxScalings bounds the scalings of a workload, the newest ones.
+const maxScalings = 500
+
+// sign is something that shows that a problem is over, or why a container ended: the reason of an
+// Event that is no warning, or one of those below.
+type sign struct{ subject, container, reason string }
+
+const (
+	anyContainer = "*"
+	// What several Events show.
+	signAvailable = "(available)" // of a revision
+	signEvicted   = "(evicted)"
+	signSuccess   = "(success)"
+)
+
+// addSigns notes when a fact occurred, by what it shows. The subject of what another object of the
+// workload shows is empty, if it has happened for the first time.
+func (w *workloadAt) addSigns(f *Fact) {
+	add := func(subject, container, reason string) {
+		s := sign{subject, container, reason}
+		times := w.times[s]
+		for _, m := range f.Moments {
+			times = append(times, m.At)
+		}
+		w.times[s] = times
+	}
+	subject := f.subject()
+	if !f.IsWarning() {
+		add(subject, f.Container, f.Reason)
+		add(subject, anyContainer, f.Reason)
+		if f.Count == 1 && slices.Contains(workloadSigns, f.Reason) {
+			add("", anyContainer, f.Reason)
+		}
+		if f.Pod == "" && f.isSuccess() {
+			add(subject, anyContainer, signSuccess)
+		}
+	}
+	if f.change != nil && f.change.shows == podEvicted {
+		add(subject, anyContainer, signEvicted)
+	}
+}
+
+func (m *Model) cutAt(now time.Time) *cut {
+	v := &cut{
+		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
+		podNamed: map[string]*Fact{}, naming: map[name][]*Change{}, onsets: map[string][]onset{},
+	}
+	for key, w := range m.workloads {
+		if known := v.workloadAt(w); len(known.facts) > 0 {
+			v.workloads[key] = known
+		}
+	}
+	for _, w := range v.workloads {
+		w.changes = v.changesOf(w)
+		v.addChanges(w)
+		w.problems = w.findProblems()
+		for _, p := range w.problems {
+			if p.Class != classNode {
+				v.onsets[w.key.Cluster] = append(v.onsets[w.key.Cluster], onset{p.Onset, p.Key})
+			}
+		}
+	}
+	for in := range v.in {
+		slices.SortFunc(v.in[in], compareChanges)
+	}
+	for n := range v.naming {
+		slices.SortFunc(v.naming[n], compareChanges)
+	}
+	for _, onsets := range v.onsets {
+		slices.SortFunc(onsets, func(a, b onset) int { return a.at.Compare(b.at) })
+	}
+	return v
+}
+
+// addChanges adds the changes of a workload to those that can matter to others.
+func (v *cut) addChanges(w *workloadAt) {
+	if w.key.Namespace != "" {
+		in := space{w.key.Cluster, w.key.Namespace}
+		v.in[in] = append(v.in[in], w.changes...)
+	}
+	for _, c := range w.changes {
+		for _, n := range c.names {
+			v.naming[n] = append(v.naming[n], c)
+		}
+	}
+}
+
+func (v *cut) workloadAt(w *workload) *workloadAt {
+	k := &workloadAt{
+		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
+		times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
+	}
+	for _, f := range w.facts {
+		if f = f.until(v.now); f != nil {
+			k.facts = append(k.facts, f)
+		}
+	}
+	// In a fixed order: what ends a problem is the first Event that shows it.
+	slices.SortFunc(k.facts, func(a, b *Fact) int { return -newestFirst(a, b) })
+	k.addRollouts(w)
+	for _, f := range k.facts {
+		k.index(f)
+	}
+	for _, r := range k.rolled {
+		if available := (sign{r.Revision, anyContainer, signAvailable}); r.Available != 0 {
+			k.times[available] = append(k.times[available], timeAt(r.Available))
+		}
+	}
+	for _, times := range k.times {
+		slices.SortFunc(times, time.Time.Compare)
+	}
+	slices.SortFunc(k.scaled, func(a, b scaled) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
+	})
+	k.scaled = k.scaled[max(0, len(k.scaled)-maxScalings):]
+	return k
+}
+
+// addRollouts adds what the facts show of rollouts and their pods.
+func (w *workloadAt) addRollouts(of *workload) {
+	read := of.read
+	if read == nil || of.last.After(w.now) {
+		read = rolloutsIn(w.facts)
+	}
+	if !of.last.After(w.now) {
+		of.read = read
+	}
+	nodes := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
+		r := read.Workloads[key]
+		rolled, states := r.States(options(w.now))
+		for _, pod := range states {
+			w.pods[pod.UID] = &pod
+			nodes[pod.Node] = true
+		}
+		w.rollouts, w.rolled = append(w.rollouts, r), append(w.rolled, rolled...)
+		maps.Copy(w.replicas, r.Replicas())
+	}
+	w.nodes = slices.Sorted(maps.Keys(nodes))
+	slices.SortStableFunc(w.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
+}
+
+// rolloutsIn returns the rollouts that facts show. Of what has happened to a pod, the first and the
+// last time count.
+func rolloutsIn(facts []*Fact) *rollout.Model {
+	var records []*record.Record
+	repeats := maxScalings
+	for _, f := range slices.Backward(facts) {
+		moments, count := f.Moments, f.Count
+		if f.Pod != "" || repeats < len(moments) {
+			moments = moments[len(moments)-1:]
+		}
+		repeats -= len(moments) - 1
+		for _, m := range slices.Backward(moments) {
+			r := f.Record
+			r.At, r.Count, r.ID, r.Attributes = m.At, count, cmp.Or(m.record, f.ID), noAttributes
+			records, count = append(records, &r), max(1, count-m.N)
+		}
+	}
+	read, _ := rollout.Read(records, &rollout.Model{})
+	return read
+}
+
+// noAttributes: no span is written with those of the resource.
+var noAttributes = pcommon.NewMap()
+
+// until returns the fact as it was known at a time; nil: it was not known.
+func (f *Fact) until(t time.Time) *Fact {
+	if !f.Last.After(t) {
+		return f
+	}
+	if f.First.After(t) {
+		return nil
+	}
+	known := *f
+	known.Moments = nil
+	for _, m := range f.Moments {
+		if m.At.After(t) {
+			known.Count -= m.N
+		} else {
+			known.Moments = append(known.Moments, m)
+		}
+	}
+	if len(known.Moments) == 0 {
+		known.Moments = []Moment{{At: f.First, N: 1}}
+	}
+	known.Last, known.Count = known.Moments[len(known.Moments)-1].At, max(1, known.Count)
+	return &known
+}
+
+// index notes what answers ask for often.
+func (w *workloadAt) index(f *Fact) {
+	if at, ok := w.uids[f.Workload.UID]; f.Workload.UID != "" && (!ok || f.First.Before(at)) {
+		w.uids[f.Workload.UID] = f.First
+	}
+	if !f.IsWarning() || f.change != nil {
+		w.signs[f.subject()] = append(w.signs[f.subject()], f)
+	}
+	w.addSigns(f)
+	if f.Pod != "" {
+		w.events[f.Pod] = append(w.events[f.Pod], f)
+		w.cut.podNamed[f.Pod] = f
+		return
+	}
+	switch f.Reason {
+	case rollout.ReasonScaled:
+		if s, ok := record.ScalingOf(f.Message); ok {
+			for _, m := range f.Moments { // An Event that repeats is a scaling each time.
+				w.scaled = append(w.scaled, scaled{s, f, m.At})
+			}
+		}
+	case "SuccessfulRescale":
+		in := space{w.key.Cluster, w.key.Namespace}
+		w.cut.rescaled[in] = append(w.cut.rescaled[in], f)
+	case "SuccessfulDelete":
+		if _, name := record.NamedIn(f.Message); name != "" {
+			w.deleted[name] = true
+		}
+	}
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+)
+
+// change is something that links connect with problems.
+type change struct {
+	kind string // in answers
+	text string
+}
+
+// What changes.
+var (
+	rolledOut      = &change{kindRollout, "an update of the workload"}
+	firstRolledOut = &change{kindRollout, "the first rollout of the workload"}
+	takenBack      = &change{kindRollout, "a rollout that was taken back"}
+	scaledUp       = &change{kindScaling, "a scaling up"}
+	scaledDown     = &change{kindScaling, "a scaling down"}
+	scaledToZero   = &change{kindScaling, "a scaling to zero"}
+	podDeleted     = &change{kindDeletion, "a pod was deleted by hand, or by a drain"}
+	podEvicted     = &change{kindEviction, "a pod was evicted"}
+	podPreempted   = &change{kindPreemption, "a pod was preempted"}
+
+	nodeNotReady    = &change{kindNode, "a node became NotReady"}
+	nodeCordoned    = &change{kindNode, "a node was cordoned"}
+	nodeMemory      = &change{kindNode, "a node had too little memory"}
+	nodeDisk        = &change{kindNode, "a node had disk pressure"}
+	nodeProcesses   = &change{kindNode, "a node had too few process ids"}
+	nodeRebooted    = &change{kindNode, "a node was rebooted"}
+	nodeEvicts      = &change{kindNode, "a kubelet begins to evict pods"}
+	nodeOutOfMemory = &change{kindNode, "a node ran out of memory"}
+	nodeKilled      = &change{kindNode, "a kernel killed a process"}
+	nodeShutDown    = &change{kindNode, "a node was shut down"}
+	nodeRemoved     = &change{kindNode, "a node was removed"}
+	nodeNotDrained  = &change{kindNode, "a node could not be drained"}
+
+	reloaded   = &change{kindConfig, "a ConfigMap or Secret of the workload changed, and a reload controller restarts it"}
+	noVolume   = &change{kindVolume, "a claim has no volume"}
+	notResized = &change{kindVolume, "a volume could not be resized"}
+	deployed   = &change{kindGitOps, "a tool deployed something"}
+)
+
+var nodeChanges = []*change{
+	nodeNotReady, nodeCordoned, nodeMemory, nodeDisk, nodeProcesses, nodeRebooted, nodeEvicts, nodeOutOfMemory, nodeKilled, nodeShutDown,
+	nodeRemoved, nodeNotDrained,
+}
+
+// row is an Event that shows a change. A new one is a row of changeEvents, and a story.
+type row struct {
+	reason string
+	kinds  []string // of the object, as kubectl names it
+	says   *regexp.Regexp
+	shows  *change
+	// text has %o for the object, %m for the message, %1 for the first group of says, and %r for
+	// the pod that preempts.
+	text string
+	end  string // the reason of the Event that ends the state; empty: it is none
+}
+
+var (
+	ofNodes  = []string{"node"}
+	ofPods   = []string{"pod"}
+	ofOwners = []string{"deployment.apps", "statefulset.apps", "daemonset.apps", "rollout.argoproj.io"}
+	ofClaims = []string{"persistentvolumeclaim"}
+	gitops   = []string{
+		"kustomization.kustomize.toolkit.fluxcd.io", "helmrelease.helm.toolkit.fluxcd.io", "gitrepository.source.toolkit.fluxcd.io",
+		"application.argoproj.io",
+	}
+)
+
+func says(pattern string) *regexp.Regexp { return regexp.MustCompile(pattern) }
+
+// changeEvents lists what Events of nodes, evictions, volumes and deployment tools show. Karpenter
+// writes the same Events about a node and its NodeClaim, which names no node: those of the node are
+// enough.
+var changeEvents = []row{
+	{reason: "NodeNotReady", kinds: ofNodes, shows: nodeNotReady, text: "%o became NotReady", end: "NodeReady"},
+	{reason: "NodeNotSchedulable", kinds: ofNodes, shows: nodeCordoned, text: "%o was cordoned", end: "NodeSchedulable"},
+	{reason: "NodeHasInsufficientMemory", kinds: ofNodes, shows: nodeMemory, text: "%o had too little memory", end: "NodeHasSufficientMemory"},
+	{reason: "NodeHasDiskPressure", kinds: ofNodes, shows: nodeDisk, text: "%o had disk pressure", end: "NodeHasNoDiskPressure"},
+	{reason: "NodeHasInsufficientPID", kinds: ofNodes, shows: nodeProcesses, text: "%o had too few process ids", end: "NodeHasSufficientPID"},
+	{reason: "Rebooted", kinds: ofNodes, shows: nodeRebooted, text: "%o was rebooted"},
+	{reason: "EvictionThresholdMet", kinds: ofNodes, shows: nodeEvicts, text: "%o: %m"},
+	{reason: "SystemOOM", kinds: ofNodes, shows: nodeOutOfMemory, text: "%o ran out of memory: %m"},
+	{reason: "OOMKilling", kinds: ofNodes, shows: nodeKilled, text: "%o: %m"},
+	{reason: "Shutdown", kinds: ofNodes, shows: nodeShutDown, text: "%o was shut down"},
+	{reason: "RemovingNode", kinds: ofNodes, shows: nodeRemoved, text: "%o was removed"},
+	{reason: "DeletingNode", kinds: ofNodes, shows: nodeRemoved, text: "%o was deleted by the cloud provider"},
+	{reason: "SpotInterrupted", kinds: ofNodes, shows: nodeRemoved, text: "%o: its spot instance was interrupted"},
+	{reason: "SpotInterruption", kinds: ofNodes, shows: nodeRemoved, text: "%o: its spot instance was interrupted"},
+	{reason: "PreemptScheduled", kinds: ofNodes, shows: nodeRemoved, text: "%o: its spot instance is to be preempted"},
+	{reason: "InstanceTerminating", kinds: ofNodes, shows: nodeRemoved, text: "%o: its instance was terminated"},
+	{reason: "DisruptionTerminating", kinds: ofNodes, shows: nodeRemoved, text: "Karpenter disrupted %o: %m"},
+	{reason: "ScaleDown", kinds: ofNodes, shows: nodeRemoved, text: "the cluster autoscaler removed %o"},
+	{reason: "FailedDraining", kinds: ofNodes, shows: nodeNotDrained, text: "%o could not be drained: %m"},
+	{reason: "Evicted", kinds: ofPods, shows: podEvicted, text: "%o was evicted: %m"},
+	{reason: "EvictedByVPA", kinds: ofPods, shows: podEvicted, text: "%o was evicted by the VerticalPodAutoscaler"},
+	{reason: "TaintManagerEviction", kinds: ofPods, says: says("^Marking for deletion"), shows: podEvicted, text: "%o was deleted because of a taint of its node"},
+	{reason: "ScaleDown", kinds: ofPods, says: says("deleting pod"), shows: podEvicted, text: "%o was deleted because its node is scaled down"},
+	{reason: "Preempted", kinds: ofPods, shows: podPreempted, text: "%o was preempted by %r"},
+	{reason: "Descheduled", kinds: ofPods, shows: podEvicted, text: "%o was evicted by the descheduler"},
+	{reason: "Reloaded", kinds: ofOwners, says: says(`'([^']+)' of type 'CONFIGMAP'`), shows: reloaded, text: "the ConfigMap %1 changed"},
+	{reason: "Reloaded", kinds: ofOwners, says: says(`'([^']+)' of type 'SECRET'`), shows: reloaded, text: "the Secret %1 changed"},
+	{reason: "ProvisioningFailed", kinds: ofClaims, shows: noVolume, text: "%o has no volume: %m"},
+	{reason: "FailedBinding", kinds: ofClaims, shows: noVolume, text: "%o has no volume: %m"},
+	{reason: "VolumeResizeFailed", kinds: ofClaims, shows: notResized, text: "%o could not be resized: %m"},
+	{reason: "Progressing", kinds: gitops, says: says(`(?i)\b(?:configured|created|deleted)\b`), shows: deployed, text: "%o: %m"},
+	{reason: "UpgradeSucceeded", kinds: gitops, shows: deployed, text: "%o: %m"},
+	{reason: "InstallSucceeded", kinds: gitops, shows: deployed, text: "%o: %m"},
+	{reason: "NewArtifact", kinds: gitops, shows: deployed, text: "%o: %m"},
+	{reason: "OperationStarted", kinds: gitops, shows: deployed, text: "%o: %m"},
+	{reason: "OperationCompleted", kinds: gitops, shows: deployed, text: "%o: %m"},
+}
+
+// message is a cause that the message of a problem names.
+type message struct {
+	says *regexp.Regexp
+	kind string   // of the change
+	can  []string // the classes of problems whose messages do
+	text string   // has %1 and %2 for groups of says
+}
+
+var (
+	inCreations = []string{classCreate}
+	inVolumes   = []string{classMount, classStart, classSchedule, classCreate}
+	inImages    = []string{classImage}
+)
+
+// messages are causes that the message of the problem itself names.
+var messages = []message{
+	{says: says(`exceeded quota: ([^,]+)`), kind: kindQuota, can: inCreations, text: "the quota %1 is used up"},
+	{says: says(`failed calling webhook "([^"]+)"`), kind: kindWebhook, can: inCreations, text: "the webhook %1 does not answer"},
+	{says: says(`admission webhook "([^"]+)" denied`), kind: kindWebhook, can: inCreations, text: "the webhook %1 refuses it"},
+	{says: says(`ValidatingAdmissionPolicy '([^']+)' .*denied request`), kind: kindWebhook, can: inCreations, text: "the policy %1 refuses it"},
+	{says: says(`violates PodSecurity "([^"]+)"`), kind: kindWebhook, can: inCreations, text: "the Pod Security level %1 refuses it"},
+	{says: says(`(?i)configmap ("[^"]+") not found`), kind: kindConfig, can: inVolumes, text: "the configmap %1 not found"},
+	{says: says(`(?i)secret ("[^"]+") not found`), kind: kindConfig, can: inVolumes, text: "the secret %1 not found"},
+	{says: says(`(?i)persistentvolumeclaim ("[^"]+") not found`), kind: kindVolume, can: inVolumes, text: "the persistentvolumeclaim %1 not found"},
+	{says: says(`serviceaccount "([^"]+)" not found`), kind: kindConfig, can: inVolumes, text: "the service account %1 does not exist"},
+	{says: says(`Multi-Attach error`), kind: kindVolume, can: inVolumes, text: "the volume is still attached to another node"},
+	{says: says(`https?://([^/ "]+)/\S*: (\d{3} [A-Z][A-Za-z ]+)`), kind: kindRegistry, can: inImages, text: "the registry %1 answers %2"},
+	{says: says(`(?:HEAD|GET|Get|Head) "?https?://([^/ "]+)/.*(no such host|connection refused|i/o timeout|TLS handshake timeout)`), kind: kindRegistry, can: inImages, text: "the registry %1 does not answer: %2"},
+	{says: says(`(toomanyrequests)`), kind: kindRegistry, can: inImages, text: "the registry limits pulls: %1"},
+	{says: says(`pull access denied|authorization failed|unauthorized`), kind: kindRegistry, can: inImages, text: "the registry refuses access"},
+	{says: says(`storageclass\S* "([^"]+)" not found`), kind: kindVolume, can: []string{classOther}, text: "the StorageClass %1 does not exist"},
+}
+
+// rowOf returns what an Event shows; nil: nothing.
+func rowOf(f *Fact) *row {
+	for i := range changeEvents {
+		r := &changeEvents[i]
+		isForeign := f.Object().Kind == "node" && !f.isAboutNode()
+		// Some controllers put their strategy into the reason, and what they did into the action.
+		isNamed := r.reason == f.Reason || r.reason == f.Action
+		if isNamed && !isForeign && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// describe returns the text about an Event.
+func (r *row) describe(f *Fact) string {
+	group := ""
+	if r.says != nil && r.says.NumSubexp() > 0 {
+		group = r.says.FindStringSubmatch(f.Message)[1]
+	}
+	return strings.NewReplacer(
+		"%o", f.Object().Kind+" "+f.Object().Name, "%m", record.Cut(f.Message, maxText), "%r", cmp.Or(f.Related, "another pod"), "%1", group,
+	).Replace(r.text)
+}
+
+// describe returns the text about the message of an Event; empty: it names no cause.
+func (m *message) describe(f *Fact) string {
+	var pairs []string
+	for i, group := range m.says.FindStringSubmatch(f.Message) {
+		pairs = append(pairs, "%"+strconv.Itoa(i), group)
+	}
+	if pairs == nil {
+		return ""
+	}
+	return strings.NewReplacer(pairs...).Replace(m.text)
+}
+
+// removals are the reasons of Events after which a node is gone.
+var removals = []string{"RemovingNode", "DeletingNode"}
+
+// endOfState returns the reason of the Event that ends a state of a node; empty: none does.
+func endOfState(reason string) string {
+	i := slices.IndexFunc(changeEvents, func(r row) bool { return r.reason == reason && r.end != "" })
+	if i < 0 {
+		return ""
+	}
+	return changeEvents[i].end
+}

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incident
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// occurrence is one moment of a fact that shows a problem.
+type occurrence struct {
+	*Fact
+	at time.Time
+	n  int64
+}
+
+// isKill reports whether a kubelet ended a container because of its probe.
+func (o occurrence) isKill() bool { return o.Kind == record.KindRestarted }
+
+// thread is what can have one problem at a time: a class of problems of an object, or of its
+// container.
+type thread struct {
+	*symptom
+	uid                        string // of the workload: its name can be used again
+	reason, container, subject string
+}
+
+// interval is the time in which a thread has a problem.
+type interval struct {
+	thread
+	fact        *Fact // of the object
+	occurrences []occurrence
+	over        time.Time // zero: it goes on
+	because     string
+	shownBy     *interval // what it is an effect of; nil: it is a problem of its own
+	// pause is the longest one between two failures, and killed reports whether one of them ended
+	// the container.
+	pause  time.Duration
+	killed bool
+}
+
+func (s *interval) onset() time.Time { return s.occurrences[0].at }
+func (s *interval) last() time.Time  { return s.occurrences[len(s.occurrences)-1].at }
+
+func (s *interval) add(o occurrence) {
+	if len(s.occurrences) > 0 {
+		s.pause = max(s.pause, o.at.Sub(s.last()))
+	}
+	s.occurrences, s.killed = append(s.occurrences, o), s.killed || o.isKill()
+}
+
+// name identifies the problem that intervals of several pods are.
+func (s *interval) name() string {
+	if s.shownBy != nil {
+		return s.shownBy.name()
+	}
+	return strings.Join([]string{s.class, s.uid, s.reason, s.container, s.fact.rolloutObject().String()}, "\n")
+}
+
+func compareIntervals(a, b *interval) int {
+	if order := cmp.Or(a.onset().Compare(b.onset()), cmp.Compare(a.subject, b.subject)); order != 0 {
+		return order
+	}
+	return cmp.Compare(a.name(), b.name())
+}
+
+// intervals returns the problems of each pod and each other object.
+func (w *workloadAt) intervals() (all []*interval) {
+	threads := map[thread][]occurrence{}
+	for _, f := range w.facts {
+		if f.symptom != nil {
+			t := f.thread(f.symptom)
+			threads[t] = append(threads[t], w.shown(f)...)
+		}
+	}
+	for _, o := range w.restarts() {
+		t := o.thread(restarted)
+		threads[t] = append(threads[t], o)
+	}
+	for t, occurrences := range threads {
+		// A kill comes after the failure that it is for.
+		slices.SortFunc(occurrences, func(a, b occurrence) int {
+			return cmp.Or(a.at.Compare(b.at), compareBools(a.isKill(), b.isKill()), cmp.Compare(a.ID, b.ID))
+		})
+		if t.grace > 0 {
+			occurrences = w.withoutStarts(t, occurrences)
+		}
+		all = append(all, w.intervalsOf(t, occurrences)...)
+	}
+	slices.SortFunc(all, compareIntervals)
+	return all
+}
+
+func (f *Fact) thread(s *symptom) thread {
+	t := thread{symptom: s, uid: f.Workload.UID, subject: f.subject()}
+	switch s.by {
+	case attributeContainer:
+		t.container = f.Container
+	case attributeReason:
+		t.reason = f.Reason
+	}
+	return t
+}
+
+// intervalsOf cuts the occurrences of a thread where the problem was over in between.
+func (w *workloadAt) intervalsOf(t thread, occurrences []occurrence) (all []*interval) {
+	var s *interval
+	for _, o := range occurrences {
+		if s != nil {
+			s.over, s.because = w.overAt(s, o.at)
+		}
+		if s == nil || !s.over.IsZero() {
+			s = &interval{thread: t, fact: o.Fact}
+			all = append(all, s)
+		}
+		s.add(o)
+	}
+	if s != nil {
+		s.over, s.because = w.overAt(s, w.now)
+	}
+	return slices.DeleteFunc(all, w.wasHarmless)
+}
+
+// wasHarmless reports whether there were fewer failures than make a difference, or only those of a
+// start that went well, and it is over.
+func (w *workloadAt) wasHarmless(s *interval) bool {
+	if s.over.IsZero() || s.grace == 0 || s.killed {
+		return false
+	}
+	count, isStart := int64(0), s.because != podEnded
+	for _, o := range s.occurrences {
+		count += o.n
+		isStart = isStart && o.at.Sub(w.startedBefore(o)) < s.grace
+	}
+	return count < s.least || isStart
+}
+
+const podEnded = "the pod has ended"
+
+// shown returns the occurrences of a fact, without those of a pod that ends, if they do not go on.
+func (w *workloadAt) shown(f *Fact) (all []occurrence) {
+	for _, m := range f.Moments {
+		all = append(all, occurrence{f, m.At, m.N})
+	}
+	if f.First.Before(all[0].at) && f.Count > 1 {
+		early := f.Count - f.total() // No record shows those.
+		if early <= 0 {              // The first record is later than the first occurrence.
+			early, all[0].n = 1, max(1, all[0].n-1)
+		}
+		all = slices.Insert(all, 0, occurrence{f, f.First, early})
+	}
+	pod := w.pods[f.Pod]
+	if pod == nil || pod.Stopped == 0 || f.symptom.outlives {
+		return all
+	}
+	if stopped := timeAt(pod.Stopped); f.Last.Before(stopped.Add(endTime)) {
+		all = slices.DeleteFunc(all, func(o occurrence) bool { return !isBefore(o.at, stopped) })
+	}
+	return all
+}
+
+// isBefore reports whether a time is before another one, and not in the same second: most Events
+// have whole seconds.
+func isBefore(at, other time.Time) bool { return at.Before(other) && at.Unix() != other.Unix() }
+
+// withoutStarts leaves out the failures while a container starts, unless they go on, or end the
+// container. After many, a kubelet writes one in five minutes, so that nothing shows whether they
+// go on.
+func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []occurrence) {
+	starts, goesOn, counts := make([]time.Time, len(occurrences)), map[time.Time]bool{}, map[time.Time]int64{}
+	for i, o := range occurrences {
+		starts[i] = w.startedBefore(o)
+		isLate := o.at.Sub(starts[i]) >= t.grace || o.isKill()
+		if counts[starts[i]] += o.n; !isLate && counts[starts[i]] >= rollout.ManyEvents {
+			goesOn[starts[i]] = true
+		}
+		if isLate && i > 0 && starts[i-1].Equal(starts[i]) {
+			before := occurrences[i-1].at
+			goesOn[starts[i]] = goesOn[starts[i]] || o.at.Sub(before) <= t.grace && before.Sub(starts[i]) < t.grace
+		}
+	}
+	for i, o := range occurrences {
+		if o.at.Sub(starts[i]) >= t.grace || goesOn[starts[i]] || o.isKill() {
+			left = append(left, o)
+		}
+	}
+	return left
+}
+
+// startedBefore returns when the container of a probe started last, or when its pod began; zero:
+// not known.
+func (w *workloadAt) startedBefore(o occurrence) time.Time {
+	starts := w.times[sign{o.subject(), o.Container, reasonStarted}]
+	if i, _ := slices.BinarySearchFunc(starts, o.at.Add(1), time.Time.Compare); i > 0 {
+		return starts[i-1]
+	}
+	if pod := w.pods[o.Pod]; pod != nil && pod.Began != 0 {
+		return timeAt(pod.Began)
+	}
+	return time.Time{}
+}
+
+// restarts returns the restarts of containers that nobody had killed: they crashed, ran out of
+// memory or ended.
+func (w *workloadAt) restarts() (all []occurrence) {
+	starts := map[[2]string][]*Fact{} // by pod and container
+	for _, f := range w.facts {
+		if f.Reason == reasonStarted && f.Pod != "" && !f.IsInit {
+			id := [2]string{f.Pod, f.Container}
+			starts[id] = append(starts[id], f)
+		}
+	}
+	for _, facts := range starts {
+		slices.SortFunc(facts, func(a, b *Fact) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Event, b.Event)) })
+		all = append(all, w.restartsOf(facts)...)
+	}
+	return all
+}
+
+// restartsOf returns the starts of one container after its first one. The first record can be of a
+// later one: then its count says so.
+func (w *workloadAt) restartsOf(facts []*Fact) (all []occurrence) {
+	previous := facts[0].First
+	for i, f := range facts {
+		for j, m := range f.Moments {
+			n := m.N
+			if i == 0 && j == 0 && f.Count <= f.total() {
+				n--
+			}
+			if n > 0 && !w.wasKilled(f, previous, m.At) {
+				all = append(all, occurrence{f, m.At, n})
+			}
+			previous = m.At
+		}
+	}
+	return all
+}
+
+func (f *Fact) total() (n int64) {
+	for _, m := range f.Moments {
+		n += m.N
+	}
+	return n
+}
+
+// wasKilled reports whether a kubelet ended the container, or the whole pod, between two of its
+// starts.
+func (w *workloadAt) wasKilled(f *Fact, from, until time.Time) bool {
+	for _, s := range []sign{{f.Pod, f.Container, "Killing"}, {f.Pod, "", "Killing"}, {f.Pod, anyContainer, "SandboxChanged"}} {
+		if at := firstFrom(w.times[s], from); !at.IsZero() && !at.After(until) {
+			return true
+		}
+	}
+	return false
+}
+
+// overAt returns since when a problem was over, as far as it was known at a time; zero: it was not.
+func (w *workloadAt) overAt(s *interval, now time.Time) (over time.Time, because string) {
+	if pod := w.pods[s.fact.Pod]; pod != nil && pod.Stopped != 0 && !timeAt(pod.Stopped).After(now) && !s.outlives {
+		return later(timeAt(pod.Stopped), s.last()), podEnded
+	}
+	if at := w.recreated(s.uid); !at.IsZero() && !at.After(now) {
+		return later(at, s.last()), "the workload was deleted, and another one has its name"
+	}
+	for i := range s.ends {
+		e := &s.ends[i]
+		at := w.endAfter(e, s, s.last().Add(e.after))
+		if !at.IsZero() && !at.After(now) && now.Sub(s.last()) > e.holds {
+			return at, e.text
+		}
+	}
+	if quiet := w.quietOf(s); now.Sub(s.last()) > quiet {
+		return s.last(), "nothing has repeated it for " + InWords(quiet)
+	}
+	return over, ""
+}
+
+// firstFrom returns the first of sorted times in the second of a time, or later; zero: there is
+// none.
+func firstFrom(times []time.Time, from time.Time) time.Time {
+	i, _ := slices.BinarySearchFunc(times, from.Truncate(time.Second), time.Time.Compare)
+	if i == len(times) {
+		return time.Time{}
+	}
+	return times[i]
+}
+
+// quietOf returns how long nothing may repeat the problem before it is over. A probe that fails is
+// reported each time at first: three times the longest pause between its reports show that it is
+// over. After a kill, the container has to fail again.
+func (w *workloadAt) quietOf(s *interval) time.Duration {
+	if many := w.manyFrom(s.fact.Pod); s.grace == 0 || s.killed || !many.IsZero() && !many.After(s.last()) {
+		return s.quiet
+	}
+	return min(s.quiet, max(probeQuiet, 3*s.pause))
+}
+
+// manyFrom returns from when on a kubelet had written many Events about a pod; zero: it has not.
+func (w *workloadAt) manyFrom(pod string) time.Time {
+	from, ok := w.many[pod]
+	if ok {
+		return from
+	}
+	var moments []Moment
+	for _, f := range w.events[pod] {
+		moments = append(append(moments, Moment{At: f.First, N: f.Count - f.total()}), f.Moments...)
+	}
+	slices.SortFunc(moments, func(a, b Moment) int { return a.At.Compare(b.At) })
+	count := int64(0)
+	for _, m := range moments {
+		if count += max(0, m.N); count > rollout.ManyEvents && from.IsZero() {
+			from = m.At
+		}
+	}
+	w.many[pod] = from
+	return from
+}
+
+// recreated returns when another object with the name of a workload appeared; zero: none did.
+func (w *workloadAt) recreated(uid string) (at time.Time) {
+	for other, first := range w.uids {
+		if uid != "" && first.After(w.uids[uid]) && (at.IsZero() || first.Before(at)) && other != uid {
+			at = first
+		}
+	}
+	return at
+}
+
+// endAfter returns when something first ended a problem, from a time on; zero: nothing did.
+func (w *workloadAt) endAfter(e *end, s *interval, from time.Time) (first time.Time) {
+	look := func(in *workloadAt, subject, container string, reasons ...string) {
+		for _, reason := range reasons {
+			if at := firstFrom(in.times[sign{subject, container, reason}], from); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
+	switch e.on {
+	case placeContainer:
+		look(w, s.subject, cmp.Or(s.container, anyContainer), e.reasons...)
+	case placeWorkload:
+		look(w, "", anyContainer, e.reasons...)
+	case placeRevision, placeJob: // A Job has the name of its revision.
+		look(w, s.fact.Revision, anyContainer, e.reasons...)
+	case placeNode:
+		look(w, s.subject, anyContainer, signEvicted)
+		if node := w.cut.node(w.key.Cluster, w.nodeOf(s)); node != nil {
+			look(node, node.key.Top.String(), anyContainer, append(removals, endOfState(s.reason))...)
+		}
+	default:
+		look(w, s.subject, anyContainer, e.reasons...)
+	}
+	return first
+}
+
+// nodeOf returns the node that has the problem, or whose pod has it.
+func (w *workloadAt) nodeOf(s *interval) string {
+	if s.fact.Pod == "" {
+		return s.fact.Object().Name
+	}
+	if pod := w.pods[s.fact.Pod]; pod != nil {
+		return pod.Node
+	}
+	return s.fact.Node
+}
+
+// effects notes which problems another one of the same container shows as well: a container that
+// ends fails its probes, and one that cannot be created is also started again and again.
+func effects(all []*interval) {
+	groups := map[[2]string][]*interval{} // by pod and container
+	for _, s := range all {
+		if s.fact.Pod != "" {
+			c := [2]string{s.fact.Pod, s.container}
+			groups[c] = append(groups[c], s)
+		}
+	}
+	for i := range symptoms {
+		for _, group := range groups {
+			of := slices.DeleteFunc(slices.Clone(group), func(s *interval) bool { return s.symptom != &symptoms[i] || s.shownBy != nil })
+			for _, s := range group {
+				if s.shownBy == nil && slices.Contains(symptoms[i].hides, s.class) {
+					s.shownBy = s.overlapping(of)
+				}
+			}
+		}
+	}
+}
+
+// overlapping returns the last of some intervals in which this one began, or that began a bit
+// later; nil: there is none.
+func (s *interval) overlapping(all []*interval) *interval {
+	i, _ := slices.BinarySearchFunc(all, s.last().Add(startTime+1), func(a *interval, at time.Time) int { return a.onset().Compare(at) })
+	if i == 0 || !all[i-1].over.IsZero() && s.onset().After(later(all[i-1].over, all[i-1].last())) {
+		return nil
+	}
+	return all[i-1]
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func timeAt(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+)
+
+// only returns the record of a line.
+func only(t *testing.T, line string, change func(plog.LogRecord)) *record.Record {
+	t.Helper()
+	logs := story.Logs(line)
+	change(logs[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0))
+	all := record.Read(logs[0])
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+func unchanged(plog.LogRecord) {}
+
+// TestCombinedEvents: each record of a combined Event is an Event of its own, unless all of them
+// report a failure.
+func TestCombinedEvents(t *testing.T) {
+	t.Parallel()
+	created := only(t, "10s ReplicaSet/web-aaa SuccessfulCreate event=e x12/1s: (combined from similar events): Created pod: web-aaa-x", unchanged)
+	assert.Equal(t, "e-12", created.Event)
+	assert.EqualValues(t, 1, created.Count)
+	assert.Equal(t, created.At, created.First)
+	assert.Equal(t, "Created pod: web-aaa-x", created.Text())
+	for _, line := range []string{
+		"10s Pod/web-aaa-x !FailedMount event=e x12/1s: (combined from similar events): no such secret",
+		"10s Pod/web-aaa-x BackOff{app} event=e x12/1s: (combined from similar events): Back-off pulling image",
+	} {
+		failed := only(t, line, unchanged)
+		assert.Equal(t, "e", failed.Event)
+		assert.EqualValues(t, 12, failed.Count)
+		assert.Equal(t, 9*time.Second, failed.At.Sub(failed.First))
+	}
+}
+
+// TestTimesOutsideOfTheRange: no time overflows when it is a number of nanoseconds, or when a
+// duration is added.
+func TestTimesOutsideOfTheRange(t *testing.T) {
+	t.Parallel()
+	for _, start := range []string{"-0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "2300-01-01T00:00:00Z", "9999-01-01T00:00:00Z"} {
+		r := only(t, "10s Pod/web-aaa-x BackOff{app} x2/1s: again", func(log plog.LogRecord) {
+			log.SetTimestamp(pcommon.Timestamp(1 << 63))
+			log.Attributes().PutStr("k8s.event.start_time", start)
+		})
+		assert.GreaterOrEqual(t, r.First.UnixNano(), int64(0), start)
+		assert.LessOrEqual(t, r.First.UnixNano(), r.At.UnixNano(), start)
+		assert.Positive(t, r.At.UnixNano()+int64(24*time.Hour))
+	}
+}
+
+// TestChosenNode: a pod that waits for its volumes has the node that the scheduler has chosen.
+func TestChosenNode(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "node-7", only(t, "0s Pod/web-aaa-x Scheduled: Successfully assigned shop/web-aaa-x to node-7", unchanged).NodeOfPod())
+	assert.Empty(t, only(t, "0s Widget/w Scheduled: Successfully assigned shop/w to node-7", unchanged).NodeOfPod())
+}
+
+// TestReasonsOfFailedJobs: the alerts and the example of severities have all reasons with which a
+// Job fails.
+func TestReasonsOfFailedJobs(t *testing.T) {
+	t.Parallel()
+	list := regexp.MustCompile(`"([^"]*BackoffLimitExceeded\|[^"]*)"`)
+	for file, lists := range map[string]int{"deploy/chart/rules/kube-events.yaml": 3, "deploy/manifests/prometheusrule.yaml": 3, "examples/severity/collector.yaml": 1} {
+		content, err := os.ReadFile(filepath.Join("../../..", file))
+		require.NoError(t, err)
+		found := list.FindAllStringSubmatch(string(content), -1)
+		assert.Len(t, found, lists, file)
+		for _, match := range found {
+			pattern, err := regexp.Compile("^(?:" + match[1] + ")$")
+			require.NoError(t, err, file)
+			for _, reason := range record.JobFailures {
+				assert.Regexp(t, pattern, reason, file)
+			}
+		}
+	}
+}
