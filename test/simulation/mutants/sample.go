@@ -11,7 +11,10 @@ import (
 )
 
 // mutated are the packages that get mutants: the receiver's core.
-var mutated = []string{"loop", "election", "progress", "journal", "ledger", "series", "delivery", "queue", "watch"}
+var mutated = []string{
+	"loop", "election", "progress", "journal", "ledger", "series", "delivery", "queue", "watch",
+	"owners", "extract", "filter", "event", "logrecord", "kubeclient", "health",
+}
 
 const (
 	module       = "github.com/kubeevents/kubeeventsreceiver"
