@@ -258,24 +258,26 @@ func TestACallIsReadForALimitedTime(t *testing.T) {
 		})}
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = (&http.Server{Handler: h, ReadHeaderTimeout: time.Hour}).Serve(&pipe) })
-		send := func(length int, call string) (*http.Response, time.Duration) {
+		send := func(length int, call string) (status int, body string, took time.Duration) {
 			start := time.Now()
 			_, err := fmt.Fprintf(client, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", length, call)
 			require.NoError(t, err)
 			response, err := http.ReadResponse(bufio.NewReader(client), nil)
 			require.NoError(t, err)
-			return response, time.Since(start)
+			took = time.Since(start)
+			content, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			return response.StatusCode, string(content), took
 		}
-		response, took := send(2, "{}")
-		assert.Equal(t, http.StatusOK, response.StatusCode)
+		status, _, took := send(2, "{}")
+		assert.Equal(t, http.StatusOK, status)
 		assert.Equal(t, 2*readTimeout, took)
 		assert.Zero(t, h.calls.Load())
-		response, took = send(1000, "{")
-		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+		status, body, took := send(1000, "{")
+		assert.Equal(t, http.StatusBadRequest, status)
 		assert.Equal(t, readTimeout, took)
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		assert.Contains(t, string(body), "send at most 65536 bytes, within 10s")
+		assert.Contains(t, body, "send at most 65536 bytes, within 10s")
 		_ = client.Close()
 		close(pipe.closed)
 		serving.Wait()

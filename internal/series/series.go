@@ -15,7 +15,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
-// Config bounds the series.
+// Settings bound the series.
 type Settings struct {
 	// Max bounds them. Events of one namespace make at most half of them, and the last tenth is for
 	// namespaces with less than a thousandth: who may write Events in many namespaces takes none from

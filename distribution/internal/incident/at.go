@@ -266,7 +266,7 @@ func (w *workloadAt) index(f *Fact) {
 	w.addSigns(f)
 	if f.Pod != "" {
 		w.events[f.Pod] = append(w.events[f.Pod], f)
-		w.cut.podNamed[f.Pod] = f
+		w.podNamed[f.Pod] = f
 		return
 	}
 	switch f.Reason {
@@ -278,7 +278,7 @@ func (w *workloadAt) index(f *Fact) {
 		}
 	case "SuccessfulRescale":
 		in := space{w.key.Cluster, w.key.Namespace}
-		w.cut.rescaled[in] = append(w.cut.rescaled[in], f)
+		w.rescaled[in] = append(w.rescaled[in], f)
 	case "SuccessfulDelete":
 		if _, name := record.NamedIn(f.Message); name != "" {
 			w.deleted[name] = true

@@ -349,7 +349,7 @@ func (w *workloadAt) endAfter(e *end, s *interval, from time.Time) (first time.T
 		look(w, s.fact.Revision, anyContainer, e.reasons...)
 	case placeNode:
 		look(w, s.subject, anyContainer, signEvicted)
-		if node := w.cut.node(w.key.Cluster, w.nodeOf(s)); node != nil {
+		if node := w.node(w.key.Cluster, w.nodeOf(s)); node != nil {
 			look(node, node.key.Top.String(), anyContainer, append(removals, endOfState(s.reason))...)
 		}
 	default:
