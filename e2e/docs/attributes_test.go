@@ -87,6 +87,7 @@ func TestMask(t *testing.T) {
 	for reason, message := range map[string]string{
 		"ReconcileFailed": `Post "http://10.0.0.9:8080/api/v0/roles?can_login=true&password=***&username=robot": dial tcp 10.0.0.9:8080: connect: connection refused`,
 		"TaskFailed":      "cannot connect to postgresql://app:***@db.example.com:5432/app?sslmode=require",
+		"RequestFailed":   `body {"user": "robot", "password": "***"}, environment AWS_SECRET_ACCESS_KEY=*** and header api-key="***"`,
 		"ProbeFailed":     `Get "http://10.0.0.9:8080/ready?user=me@example.com": token expired`,
 	} {
 		record := backend.Await(t, "k8s.namespace.name", "mask", "k8s.event.reason", reason)
