@@ -26,6 +26,17 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
+// BenchmarkWindowMemory reports how many bytes a window takes that keeps nothing.
+func BenchmarkWindowMemory(b *testing.B) {
+	memorytest.Report(b, "B/window", maxWindows, func() any {
+		w := newWindows(time.Minute)
+		for i := range maxWindows {
+			w.begin(windowKeyOf(&corev1.Event{Reason: "BackOff", InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: strconv.Itoa(i)}}), start)
+		}
+		return w
+	})
+}
+
 // BenchmarkStored reports how many bytes of the checkpoint an event takes.
 func BenchmarkStored(b *testing.B) {
 	const events = 100_000

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
@@ -26,7 +28,7 @@ func BenchmarkMemory(b *testing.B) {
 			memorytest.Report(b, "B/series", series, func() any {
 				t := New(Settings{Max: series, TTL: time.Hour, InitialZero: true}, start)
 				for i := range series / seriesOfAWorkload {
-					fill(t, strconv.Itoa(i))
+					fill(t, strconv.Itoa(i), 0)
 				}
 				return []any{t, slices.Collect(t.Metrics(Scope{}, semconv.Cluster{}, at(1)))}
 			})
@@ -34,11 +36,26 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// fill adds the series of one workload.
-func fill(t *Series, number string) {
+// BenchmarkMemoryOfLongTexts reports the same of series whose reason, type and kind are as long as a
+// value may be.
+func BenchmarkMemoryOfLongTexts(b *testing.B) {
+	const series = 15_000
+	memorytest.Report(b, "B/series", series, func() any {
+		t := New(Settings{Max: 2 * series, TTL: time.Hour, InitialZero: true}, start)
+		for i := range series / seriesOfAWorkload {
+			fill(t, strconv.Itoa(i), text.MaxValue)
+		}
+		return []any{t, slices.Collect(t.Metrics(Scope{}, semconv.Cluster{}, at(1)))}
+	})
+}
+
+// fill adds the series of one workload. Reasons, types and kinds have at least this length.
+func fill(t *Series, number string, length int) {
+	long := func(s string) string { return s + strings.Repeat("x", max(0, length-len(s))) }
 	workload := deployment("checkout-service-" + number)
 	for reason := range seriesOfAWorkload {
 		o := seen("Reason"+strconv.Itoa(reason), 1, resolver.ResolutionComplete, pod("checkout-service-"+number+"-6f5c9d7b4-xk2lp"), workload)
+		o.Event.Reason, o.Event.Type, o.Event.InvolvedObject.Kind = long(o.Event.Reason), long(o.Event.Type), long(o.Event.InvolvedObject.Kind)
 		t.Add([]observation.Observation{o}, at(0))
 	}
 }
