@@ -19,7 +19,7 @@ import (
 // pages are those whose blocks are checked here. The others in docs/ are written by programs, or
 // have tests of their own.
 var pages = []string{
-	"docs/configuration.md", "docs/faq.md", "docs/migrate.md", "docs/owners.md", "docs/rbac.md", "docs/reliability.md",
+	"docs/configuration.md", "docs/migrate.md", "docs/owners.md", "docs/rbac.md", "docs/reliability.md",
 	"docs/rollouts.md", "docs/sizing.md", "docs/troubleshooting.md",
 }
 
