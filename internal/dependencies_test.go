@@ -29,7 +29,7 @@ var values = []string{
 // step knows another step.
 var allowed = map[string][]string{
 	".": { // The component makes what lasts as long as the process.
-		"internal/election", "internal/filter", "internal/health", "internal/kind", "internal/kubeclient", "internal/logrecord",
+		"internal/election", "internal/filter", "internal/health", "internal/journal", "internal/kind", "internal/kubeclient", "internal/logrecord",
 		"internal/loop", "internal/metadata", "internal/owners", "internal/progress", "internal/series", "internal/userconfig", "internal/watch",
 	},
 	"internal/loop": { // The loop knows all steps.
