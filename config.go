@@ -331,23 +331,20 @@ func notBoth(list string, include, exclude []string, covers func(excluded, inclu
 	return errs
 }
 
-// validateRetries rejects what would retry almost without a pause, with pauses that become shorter, or never.
+// validateRetries rejects what would retry almost without a pause, or with pauses that become shorter.
+// The Collector rejects a max_elapsed_time that is shorter than a pause.
 func (c *Config) validateRetries() error {
 	retry := c.RetryOnFailure
 	if !retry.Enabled {
 		return nil
 	}
-	var errMultiplier, errElapsed error
+	var errMultiplier error
 	if !(retry.Multiplier >= 1) {
 		errMultiplier = fmt.Errorf("retry_on_failure.multiplier: %v would make each pause shorter; set 1 or more, such as 1.5", retry.Multiplier)
-	}
-	if retry.MaxElapsedTime != 0 { // 0 retries forever.
-		errElapsed = notBelow("retry_on_failure.max_elapsed_time", retry.MaxElapsedTime, "retry_on_failure.max_interval", retry.MaxInterval)
 	}
 	return errors.Join(
 		above0("retry_on_failure.initial_interval", retry.InitialInterval, "1s"),
 		notBelow("retry_on_failure.max_interval", retry.MaxInterval, "retry_on_failure.initial_interval", retry.InitialInterval),
-		errElapsed,
 		errMultiplier,
 	)
 }

@@ -57,7 +57,7 @@ func (c *comparison) isRefused(key string) bool { return strings.Contains(c.refu
 var extensions = map[string]string{"storage": "file_storage", "k8s_leader_elector": "k8s_leader_elector"}
 
 func (c *comparison) compare(key string, written, read any) {
-	text, isText := written.(string)
+	_, isText := written.(string)
 	list, isList := written.([]any)
 	number, err := strconv.ParseFloat(fmt.Sprint(written), 64)
 	isNumber := err == nil
@@ -65,7 +65,7 @@ func (c *comparison) compare(key string, written, read any) {
 	case map[string]any:
 		c.compareMap(key, written, read)
 	case []any:
-		if !isList && (!isText || c.isRefused(key)) {
+		if !isList && c.isRefused(key) {
 			c.fail(key, written, "is not a list; write [ and ] around it")
 		}
 		for i := range min(len(list), len(read)) {
@@ -74,7 +74,7 @@ func (c *comparison) compare(key string, written, read any) {
 	case time.Duration:
 		if isNumber && (isText || number != 0) {
 			c.fail(key, written, fmt.Sprintf("has no unit; write %vs", number))
-		} else if _, err := time.ParseDuration(text); err != nil && !isNumber {
+		} else if _, err := time.ParseDuration(fmt.Sprint(written)); err != nil && !isNumber {
 			c.fail(key, written, "is not a duration; write numbers with the units ms, s, m or h and no blanks, such as 30s or 1h30m")
 		}
 	case bool:
@@ -103,7 +103,7 @@ func (c *comparison) compareMap(key string, written any, read map[string]any) {
 	known := slices.Sorted(maps.Keys(read))
 	if _, isSwitch := read["enabled"]; isSwitch && (written == true || written == false) {
 		c.fail(key, written, fmt.Sprintf("is not a map; write {enabled: %v}", written))
-	} else if !isMap {
+	} else if !isMap && c.isRefused(key) {
 		c.fail(key, written, "is not a map; write a map with "+strings.Join(known, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
