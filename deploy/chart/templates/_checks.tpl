@@ -275,6 +275,9 @@ watchNamespaces: namespaces
 {{- if and (include "kube-events.usesTLS" .) (hasPrefix "http://" .Values.otlp.endpoint) -}}
 {{- println "otlp.tls is set, but otlp.endpoint begins with http://: write https://, or remove otlp.tls" -}}
 {{- end -}}
+{{- if and .Values.additionalBackends (not (include "kube-events.sends" .)) -}}
+{{- println "additionalBackends is in addition to the backend that must get everything: set otlp.endpoint or backend.preset" -}}
+{{- end -}}
 {{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled -}}
 {{- println "podMonitor.enabled and serviceMonitor.enabled would scrape each pod twice: enable one of them" -}}
 {{- end -}}
