@@ -472,6 +472,31 @@ func TestTheImageOfAnotherRegistry(t *testing.T) {
 	}
 }
 
+// TestAPublishedChartHasTheDigestOfItsImage: a release notes it in Chart.yaml. Another tag, repository or registry may
+// have another image.
+func TestAPublishedChartHasTheDigestOfItsImage(t *testing.T) {
+	t.Parallel()
+	chart := t.TempDir()
+	require.NoError(t, os.CopyFS(chart, os.DirFS(harness.InRepository("deploy", "chart"))))
+	const name, digest = "ghcr.io/kubeevents/otelcol-kubeevents", "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	version := strings.TrimSpace(harness.Read(t, "VERSION"))
+	file, err := os.OpenFile(filepath.Join(chart, "Chart.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString("  kubeevents.github.io/image: " + name + ":" + version + digest + "\n")
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	for values, expected := range map[string]string{
+		"image.tag=null": name + ":" + version + digest,
+		"image.tag=v1":   name + ":v1",
+		"image.repository=registry.example.com/own":      "registry.example.com/own:" + version,
+		"global.imageRegistry=mirror.example.com":        "mirror.example.com/kubeevents/otelcol-kubeevents:" + version,
+		"image.digest=sha256:" + strings.Repeat("f", 64): name + "@sha256:" + strings.Repeat("f", 64),
+	} {
+		text := kube.Helm(t, "template", "kube-events", chart, "--set", endpoint, "--set", values)
+		assert.Contains(t, text, "image: "+expected+"\n", values)
+	}
+}
+
 // TestTheMetricIsNotFasterThanItsScrapes: else a scrape misses the zero of a new series.
 func TestTheMetricIsNotFasterThanItsScrapes(t *testing.T) {
 	t.Parallel()
