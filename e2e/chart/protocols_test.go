@@ -213,3 +213,27 @@ func TestTheReceiverDoesNotWaitForAnotherBackend(t *testing.T) {
 	}
 	assert.NotEmpty(t, collector.Output.Lines("otlp_http/down", "Rejecting data"))
 }
+
+// TestTheLogNamesAWrongPort: with the texts that troubleshooting.md explains. The chart rejects such addresses; one in
+// a Secret it cannot know.
+func TestTheLogNamesAWrongPort(t *testing.T) {
+	t.Parallel()
+	backend := harness.NewBackend(t)
+	for name, test := range map[string]struct {
+		values  []string
+		message string
+	}{
+		"HTTP to the port of gRPC":           {[]string{"config.exporters.otlp_http.endpoint=" + backend.GRPC}, "malformed HTTP response"},
+		"gRPC to the port of HTTP":           {[]string{"otlp.protocol=grpc", "config.exporters.otlp_grpc.endpoint=" + backend.URL}, "looked like an HTTP/1.1 header"},
+		"gRPC with TLS to a port without it": {[]string{"otlp.protocol=grpc", "config.exporters.otlp_grpc.endpoint=" + backend.GRPC, "config.exporters.otlp_grpc.tls.insecure=false"}, "first record does not look like a TLS handshake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t, strings.ReplaceAll(strings.ToLower(name), " ", "-"), nil)
+			collector := start(t, nil, append([]string{"otlp.endpoint=http://gateway:4316", "namespaces={" + namespace + "}"}, test.values...)...)
+			writeEvent(t, namespace)
+			harness.Eventually(t, func() bool { return len(collector.Output.Lines(test.message)) > 0 }, "%q in the log", test.message)
+			assert.Contains(t, harness.Read(t, "docs", "troubleshooting.md"), test.message)
+		})
+	}
+}
