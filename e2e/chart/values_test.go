@@ -518,15 +518,19 @@ func TestTheMetricIsNotFasterThanItsScrapes(t *testing.T) {
 	}
 }
 
-// TestEachSignalGoesWhereItShould: otlp.signals chooses the pipelines of the endpoint.
+// TestEachSignalGoesWhereItShould: otlp.signals chooses the pipelines of the endpoint. Another backend gets the same.
 func TestEachSignalGoesWhereItShould(t *testing.T) {
 	t.Parallel()
+	other := []any{"otlp_http/new"}
 	for signals, expected := range map[string]map[string]any{
-		"{logs}":         {"logs": []any{"otlp_http"}, "metrics": []any{"prometheus"}},
-		"{metrics}":      {"metrics": []any{"otlp_http", "prometheus"}},
-		"{logs,metrics}": {"logs": []any{"otlp_http"}, "metrics": []any{"otlp_http", "prometheus"}},
+		"{logs}":    {"logs": []any{"otlp_http"}, "logs/new": other, "metrics": []any{"prometheus"}},
+		"{metrics}": {"metrics": []any{"otlp_http", "prometheus"}, "metrics/new": other},
+		"{logs,metrics}": {
+			"logs": []any{"otlp_http"}, "logs/new": other, "metrics": []any{"otlp_http", "prometheus"}, "metrics/new": other,
+		},
 	} {
-		config := render(t, "--set", endpoint, "--set", "prometheus.enabled=true", "--set", "otlp.signals="+signals).config(t)
+		config := render(t, "--set", endpoint, "--set", "prometheus.enabled=true", "--set", "otlp.signals="+signals,
+			"--set", "additionalBackends.new.endpoint=http://new").config(t)
 		actual := map[string]any{}
 		for name, pipeline := range config["service"].(map[string]any)["pipelines"].(map[string]any) {
 			actual[name] = pipeline.(map[string]any)["exporters"]

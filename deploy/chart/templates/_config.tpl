@@ -212,7 +212,7 @@ service:
       exporters: {{ toJson . }}
     {{- end }}
     {{- range $name, $backend := .Values.additionalBackends }}
-    {{- range $signal := $backend.signals | default (list "logs" "metrics") }}
+    {{- range $signal := $backend.signals | default (include "kube-events.signals" $ | fromJsonArray) }}
     # Without the processors of a preset, which are for its backend.
     {{ $signal }}/{{ $name }}:
       receivers: [kube_events]
