@@ -72,7 +72,7 @@ func TestTheExamplesOnThePages(t *testing.T) {
 	assert.Equal(t, map[string]string{"severity": "info", "team": "platform"}, changed["KubeEventsStorm"].Labels)
 	assert.Contains(t, changed["KubeEventsStorm"].Annotations["dashboard_url"], "https://grafana.example.com/d/")
 
-	for _, block := range yamlBlock.FindAllStringSubmatch(harness.Read(t, "docs", "gitops.md"), -1) {
+	for _, block := range yamlBlock.FindAllStringSubmatch(harness.Read(t, "docs", "gitops.md")+harness.Read(t, "docs", "day-two.md"), -1) {
 		if !strings.HasPrefix(block[1], "apiVersion: ") {
 			policies := renderValues(t, "otlp: {endpoint: http://otel-gateway.observability:4318}\n"+block[1]).of("NetworkPolicy")
 			for _, policy := range policies {
