@@ -8,13 +8,6 @@ choices and unknown keys are in values.schema.json, which helm compares first.
 {{- with $wrong | default (include "kube-events.contradictions" .) -}}{{- fail (print "\n" (trimSuffix "\n" .)) -}}{{- end -}}
 {{- end -}}
 
-{{/* The value at a path: (list $ "otlp.endpoint"). It is empty if the path does not exist. */}}
-{{- define "kube-events.valueAt" -}}
-{{- $value := (index . 0).Values -}}
-{{- range splitList "." (index . 1) -}}{{- $value = get ($value | default dict) . -}}{{- end -}}
-{{- toJson $value -}}
-{{- end -}}
-
 {{/* Values that other charts have. The schema permits them, so that they get here. */}}
 {{- define "kube-events.renamed" -}}
 {{- range $path, $instead := include "kube-events.renames" . | fromYaml -}}
@@ -85,7 +78,8 @@ watchNamespaces: namespaces
 {{- define "kube-events.invalid" -}}
 {{- range $rule := include "kube-events.patterns" . | fromYamlArray -}}
 {{- range $path := $rule.values -}}
-{{- $value := include "kube-events.valueAt" (list $ $path) | mustFromJson -}}
+{{- $value := $.Values -}}
+{{- range splitList "." $path -}}{{- $value = get ($value | default dict) . -}}{{- end -}}
 {{- if kindIs "map" $value -}}{{- $value = keys $value | sortAlpha -}}{{- else if not (kindIs "slice" $value) -}}{{- $value = list $value -}}{{- end -}}
 {{- range $value -}}
 {{- $text := toString (kindIs "invalid" . | ternary "" .) -}}
@@ -192,7 +186,7 @@ watchNamespaces: namespaces
 {{- $grpc := eq (index . 3) "grpc" -}}
 {{- if not $address -}}
 {{- else if not (regexMatch "^https?://[^/\\s]+\\S*$" $address) -}}
-{{- printf "%s has no scheme: write http://HOST:PORT, or https://HOST:PORT with TLS\n" $key -}}
+{{- printf "%s is not a valid URL: write http://HOST:PORT, or https://HOST:PORT with TLS\n" $key -}}
 {{- else if and (not $grpc) (regexMatch "/v1/(logs|metrics|traces)/?$" $address) -}}
 {{- printf "%s: the exporter appends /v1/logs, /v1/metrics and /v1/traces: remove the end of the path\n" $key -}}
 {{- else if and (not $grpc) (regexMatch "://[^/]*:4317(/|$)" $address) -}}
