@@ -35,7 +35,7 @@ func (w *Workload) again(h history) (cuts []episode) {
 		activation := w.Activations[a.activation]
 		before := previous[activation.Controller]
 		known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
-		if known && (before.revision != a.revision || w.replaces(h, activation)) {
+		if known && (before.revision != "" && before.revision != a.revision || w.replaces(h, activation)) {
 			cuts = append(cuts, a)
 		}
 		previous[activation.Controller], seen[a.revision] = a, true
@@ -43,12 +43,11 @@ func (w *Workload) again(h history) (cuts []episode) {
 	return cuts
 }
 
-// replaces reports whether another revision had pods when this one was scaled up from zero: the
-// last known scaling of the other one was up. If this revision was active before, its rollout was
-// undone.
+// replaces reports whether another revision had pods when this one was scaled up from zero. If this
+// revision was active before, its rollout was undone.
 func (w *Workload) replaces(h history, a Activation) bool {
 	for name, r := range w.Revisions {
-		if _, s, ok := h.stepsOf(r).since(a.At); ok && s.Up && s.To > 0 && name != a.Revision && r.Controller == a.Controller {
+		if name != a.Revision && r.Controller == a.Controller && h.stepsOf(r).replicas(a.At) > 0 {
 			return true
 		}
 	}
@@ -105,9 +104,11 @@ type history struct {
 
 func (w *Workload) history() history {
 	h := history{ends: map[string][]int64{}, steps: map[*Revision]steps{}}
-	all := w.again(h)
+	cuts := w.again(h)
+	all := slices.Clone(cuts)
 	for name, r := range w.Revisions {
-		if r.First != 0 {
+		begun := func(cut episode) bool { return cut.revision == name && cut.start <= r.First+skew }
+		if r.First != 0 && !slices.ContainsFunc(cuts, begun) {
 			all = append(all, episode{revision: name, start: r.First})
 		}
 	}

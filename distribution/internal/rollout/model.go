@@ -38,7 +38,7 @@ type Activation struct {
 	Revision   string `json:"r"`
 	Controller string `json:"o,omitempty"` // of the revision, which the model can forget first
 	At         int64  `json:"t"`
-	Repeated   bool   `json:"x,omitempty"` // the Event has occurred before
+	Repeated   bool   `json:"x,omitempty"` // the revision is older
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name

@@ -48,7 +48,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 		if e.revision != revision {
 			continue
 		}
-		if x := w.newRun(h, e, views, o); x.isKnown() {
+		if x := w.newRun(h, e, views, o); x.isKnown() && !w.isOlder(h, x) {
 			all = append(all, x)
 		}
 	}
@@ -290,6 +290,23 @@ func (w *Workload) isDeleted(x *run, name string, began int64) bool {
 
 // isKnown reports whether there is more than the end of pods.
 func (x *run) isKnown() bool { return len(x.pods)+x.created > 0 || x.hasOwn }
+
+// isOlder reports whether a rollout began before all that is known of it: a scaling of an older
+// revision is known first. The trace of the rollout was delivered, unless nobody saw it.
+func (w *Workload) isOlder(h history, x *run) bool {
+	steps := h.stepsOf(w.Revisions[x.revision])
+	if x.replaced != "" || x.activation != "" || len(steps) == 0 || x.start < steps[0].At-skew {
+		return false
+	}
+	began := 0
+	for _, v := range x.pods {
+		if v.began <= steps[0].At+int64(StopWindow) {
+			began++
+		}
+	}
+	hadPods := steps[0].From > 0 && began < max(steps[0].From, steps[0].To)
+	return hadPods || w.Activations[w.recordOf(x.episode)].Repeated
+}
 
 // count counts pods that are not gone.
 func (x *run) count(condition func(*view) bool) (count int) {
