@@ -195,7 +195,7 @@ func (w *workloadAt) addRollouts(of *workload) {
 	nodes := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
 		r := read.Workloads[key]
-		rolled, states := r.States(options(w.now))
+		rolled, states := r.States(rollout.Options{Now: w.now})
 		for _, pod := range states {
 			w.pods[pod.UID] = &pod
 			nodes[pod.Node] = true

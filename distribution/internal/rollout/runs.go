@@ -34,8 +34,8 @@ type run struct {
 	begins   bool   // the first record is one that begins a rollout
 	hasOwn   bool   // an Event above the pods shows that the rollout exists
 	replaced string // the revision that it replaces; empty: not known, or none
-	// now and idle are those of the Options.
-	now, idle int64
+	now      int64  // of the Options, or until when what happens can change what it was
+	decided  int64  // when time alone does not change it any more
 }
 
 // runs returns the rollouts of a revision, the oldest first, and its pods.
@@ -57,17 +57,22 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 
 func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	r := w.Revisions[e.revision]
-	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano(), idle: int64(o.Idle)}
+	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano()}
+	if x.until != always {
+		x.decided = x.until + pause
+		x.now = min(x.now, x.decided)
+	}
 	w.noteFormer(h, x)
 	for _, v := range views {
 		if v.start != 0 && h.at(e.revision, v.began) == e {
-			v.judge(x, o)
+			v.judge(x)
+			x.decided = max(x.decided, v.decided)
 			x.pods = append(x.pods, v)
 		}
 	}
 	next := h.end(e)
 	steps := slices.DeleteFunc(slices.Clone(h.stepsOf(r)), func(s Step) bool { return s.At < e.start || s.At >= next })
-	until := x.closedBy(steps, next, o)
+	until := x.closedBy(steps, next)
 	x.closed = until
 	if x.until != always { // The last pods of one that another rollout replaced, or that was taken back, end a bit later.
 		x.closed = min(until, x.until+int64(StopWindow))
@@ -157,18 +162,18 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 
 // closedBy returns when the rollout was complete, and something else began; until: it was not. The
 // steps are in the order of time, as are the pods.
-func (x *run) closedBy(steps []Step, until int64, o Options) int64 {
+func (x *run) closedBy(steps []Step, until int64) int64 {
 	wanted, count, started, last, isScaled := 0, 0, 0, int64(0), len(steps) > 0
 	complete := func() (at int64) {
 		switch {
 		case x.left > 0, started == 0, started < cmp.Or(wanted, count):
 			return always
 		case !isScaled: // A StatefulSet can take long between two pods.
-			return max(last, x.proof) + int64(o.Idle)
+			return max(last, x.proof) + patience
 		case x.proof >= last:
 			return x.proof
 		}
-		return last + int64(min(StopWindow, o.Idle))
+		return last + int64(StopWindow)
 	}
 	scale := func(until int64) (closed bool) {
 		for len(steps) > 0 && steps[0].At <= until {
@@ -254,12 +259,15 @@ func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end 
 // before the rollout ended. A Job's pod that ended after its start is not gone.
 func (w *Workload) wanted(x *run, until int64) (count int) {
 	latest, seen := map[string]*view{}, map[string]bool{}
-	for _, v := range x.initial {
+	for i, v := range x.initial {
 		isDone := IsJob(x.revision) && v.hasStarted()
 		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !isDone
 		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
 		if former := latest[place]; former != nil {
 			former.gone = true
+		}
+		if IsJob(x.revision) {
+			v.replaceIn(x.initial[:i])
 		}
 		latest[place], seen[v.pod.Name] = v, true
 	}
@@ -280,6 +288,20 @@ func (w *Workload) wanted(x *run, until int64) (count int) {
 		v.gone = false // Nothing came after it.
 	}
 	return max(len(latest), x.created)
+}
+
+// retryDelay is the shortest time after which a Job replaces a pod that has failed.
+const retryDelay = int64(10 * time.Second)
+
+// replaceIn notes that the pod of a Job takes the place of one that had started before. No Event
+// says that a pod has ended: a Job that needs several pods, one after the other, looks the same.
+func (v *view) replaceIn(earlier []*view) {
+	for _, former := range earlier {
+		if started := former.startedAt(); !former.gone && started != 0 && v.began >= started+retryDelay {
+			former.gone = true
+			return
+		}
+	}
 }
 
 // isDeleted reports whether the owner deleted a pod that began at a time, before the rollout ended.
@@ -356,7 +378,7 @@ func (x *run) outcome() string {
 	switch {
 	case IsJob(x.revision) && len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
 		return Complete
-	case x.until == always && x.failsOnlyProbes() && x.now < x.end+x.idle: // The programs start.
+	case x.until == always && x.failsOnlyProbes() && x.now < x.end+patience: // The programs start.
 		return Incomplete
 	case x.failure() != "":
 		return Failed
