@@ -190,7 +190,7 @@ func (w *workloadAt) addRollouts(of *workload) {
 		read = rolloutsIn(w.facts)
 	}
 	if !of.last.After(w.now) {
-		of.read = read
+		w.model.keep(of, read)
 	}
 	nodes := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {

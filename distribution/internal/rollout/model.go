@@ -14,7 +14,7 @@ type Model struct {
 	Workloads map[string]*Workload `json:"w,omitempty"`
 	// Lacks has the attributes that records did not have, so that they say nothing. Read sets it.
 	Lacks []string `json:"-"`
-	bytes int      // that the model takes, about; only Join counts them
+	bytes int      // that the model takes, about
 }
 
 // Workload is an object without an owner, such as a Deployment, and what it rolled out in a

@@ -54,6 +54,7 @@ func Read(records []*record.Record, known *Model) (*Model, int) {
 			used++
 		}
 	}
+	in.to.measure()
 	return in.to, used
 }
 
