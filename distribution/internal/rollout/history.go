@@ -66,7 +66,10 @@ func (w *Workload) placeOf(revision string, pod *Pod) string {
 func IsJob(revision string) bool { return strings.HasPrefix(revision, "job.batch/") }
 
 // siblings reports whether the same object makes both revisions, so that one can replace the other.
-func (w *Workload) siblings(a, b string) bool { return w.controllerOf(a) == w.controllerOf(b) }
+// A Job replaces none.
+func (w *Workload) siblings(a, b string) bool {
+	return !IsJob(b) && w.controllerOf(a) == w.controllerOf(b)
+}
 
 func (w *Workload) controllerOf(revision string) string {
 	if r := w.Revisions[revision]; r != nil {
@@ -158,9 +161,6 @@ func (h history) at(revision string, began int64) episode {
 // replaced returns the rollout that ended a pod of another rollout. ok is false if none is known:
 // the pod ended for another reason, such as a scale-down.
 func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok bool) {
-	if IsJob(own.revision) {
-		return by, false
-	}
 	for _, e := range h.episodes {
 		isOwn := e.revision == own.revision && e.activation == own.activation
 		wasUndone := e.undone != 0 && e.undone < stop-int64(StopWindow)

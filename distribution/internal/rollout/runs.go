@@ -78,7 +78,7 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 		x.closed = min(until, x.until+int64(StopWindow))
 	}
 	for _, v := range x.pods {
-		if len(x.initial) == 0 || v.began <= until {
+		if v.began <= until {
 			x.initial, x.end = append(x.initial, v), max(x.end, v.end)
 			x.begins = x.begins || v.created != 0
 		}
@@ -99,8 +99,6 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 			v.settled = true
 		}
 	}
-	// If the revision had pods before, its start is not known.
-	x.begins = (x.begins || x.created > 0) && x.before == 0
 	return x
 }
 
@@ -111,7 +109,7 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 		until = e.undone
 	}
 	for _, other := range h.episodes {
-		if other.start > e.start && !IsJob(e.revision) && w.siblings(other.revision, e.revision) {
+		if other.start > e.start && w.siblings(other.revision, e.revision) {
 			return min(until, other.start)
 		}
 	}
@@ -123,7 +121,7 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 func (w *Workload) noteFormer(h history, x *run) {
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
-		if !w.isFormer(name, x) {
+		if name == x.revision || !w.siblings(name, x.revision) || r.First >= x.start {
 			continue
 		}
 		left, ended := 0, 0
@@ -144,11 +142,6 @@ func (w *Workload) noteFormer(h history, x *run) {
 			x.leftOf = name
 		}
 	}
-}
-
-// isFormer reports whether a rollout can replace the pods of another revision. A Job replaces none.
-func (w *Workload) isFormer(name string, x *run) bool {
-	return !IsJob(x.revision) && name != x.revision && w.siblings(name, x.revision) && w.Revisions[name].First < x.start
 }
 
 // endOf returns when a pod was deleted, or killed; 0: nothing shows that it was.

@@ -117,9 +117,6 @@ func (w *Workload) recordOf(e episode) string {
 // replacedBy returns the revision that a rollout replaces: the newest one that had pods when it
 // began, or was scaled down in it. Empty: no record shows it.
 func (w *Workload) replacedBy(h history, e episode) (found string) {
-	if IsJob(e.revision) {
-		return ""
-	}
 	latest, until := int64(0), w.nextOf(h, e)
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
