@@ -20,7 +20,6 @@ type run struct {
 	closed   int64 // when it was complete, replaced or taken back, and something else began; always: it was not
 	pods     []*view
 	initial  []*view // without those that a later scale-up made
-	created  int     // pods that were created in the rollout
 	planned  int     // pods that it wants
 	lowered  int     // pods that the owner scaled it down to afterwards; 0: it did not
 	scaled   int     // pods that the owner scaled it up to; 0: not known
@@ -32,7 +31,7 @@ type run struct {
 	events   occurrences
 	last     int64  // the last time of an Event or a scaling
 	begins   bool   // the first record is one that begins a rollout
-	hasOwn   bool   // an Event above the pods shows that the rollout exists
+	hasOwn   bool   // a record that is not about a pod shows that the rollout exists
 	replaced string // the revision that it replaces; empty: not known, or none
 	now      int64  // of the Options, or until when what happens can change what it was
 	decided  int64  // when time alone does not change it any more
@@ -83,7 +82,9 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 			x.begins = x.begins || v.created != 0
 		}
 	}
-	x.created = countBetween(r.Names.Created, e.start-skew, until)
+	for _, times := range r.Names.Created {
+		x.hasOwn = x.hasOwn || isBetween(times, e.start-skew, until)
+	}
 	for _, step := range steps {
 		x.addStep(step, until)
 	}
@@ -201,22 +202,13 @@ func (x *run) addStep(s Step, until int64) {
 	case !s.Up && s.To > 0 && s.At < x.until-int64(StopWindow): // Else for the sake of the next rollout.
 		x.lowered = s.To
 	case s.Up && s.At <= until:
-		if x.scaled == 0 || s.From < x.before {
+		if x.scaled == 0 {
 			x.before = s.From
 		}
 		x.first, x.scaled, x.lowered = cmp.Or(x.first, s.To-s.From), max(x.scaled, s.To), 0
 		x.hasOwn, x.last = true, max(x.last, s.At)
 		x.begins = x.begins || s.From == 0
 	}
-}
-
-func countBetween(names map[string][]int64, from, until int64) (count int) {
-	for times := range maps.Values(names) {
-		if isBetween(times, from, until) {
-			count++
-		}
-	}
-	return count
 }
 
 func isBetween(times []int64, from, until int64) bool {
@@ -249,12 +241,11 @@ func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end 
 
 // wanted returns how many pods the owner wants, if no scaling has a record: a StatefulSet, a
 // DaemonSet and a Job emit none. It leaves out pods that ended, were deleted or were replaced
-// before the rollout ended. A Job's pod that ended after its start is not gone.
+// before the rollout ended.
 func (w *Workload) wanted(x *run, until int64) (count int) {
 	latest, seen := map[string]*view{}, map[string]bool{}
 	for i, v := range x.initial {
-		isDone := IsJob(x.revision) && v.hasStarted()
-		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !isDone
+		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v)
 		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
 		if former := latest[place]; former != nil {
 			former.gone = true
@@ -280,7 +271,7 @@ func (w *Workload) wanted(x *run, until int64) (count int) {
 	for _, v := range latest {
 		v.gone = false // Nothing came after it.
 	}
-	return max(len(latest), x.created)
+	return len(latest)
 }
 
 // retryDelay is the shortest time after which a Job replaces a pod that has failed.
@@ -304,7 +295,7 @@ func (w *Workload) isDeleted(x *run, name string, began int64) bool {
 }
 
 // isKnown reports whether there is more than the end of pods.
-func (x *run) isKnown() bool { return len(x.pods)+x.created > 0 || x.hasOwn }
+func (x *run) isKnown() bool { return len(x.pods) > 0 || x.hasOwn }
 
 // isOlder reports whether a rollout began before all that is known of it: a scaling of an older
 // revision is known first. The trace of the rollout was delivered, unless nobody saw it.
@@ -369,7 +360,7 @@ const (
 func (x *run) outcome() string {
 	hasPods := x.planned > 0 && x.count((*view).isHealthy) >= x.planned
 	switch {
-	case IsJob(x.revision) && len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
+	case len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
 		return Complete
 	case x.until == always && x.failsOnlyProbes() && x.now < x.end+patience: // The programs start.
 		return Incomplete
@@ -387,9 +378,6 @@ func (x *run) jobEnded() bool {
 
 // failure returns why the rollout fails if it is not complete; empty: nothing fails.
 func (x *run) failure() string {
-	if failed := x.events.with(record.JobFailures...); len(failed) > 0 {
-		return failed[len(failed)-1].Message
-	}
 	for _, v := range slices.Backward(x.initial) {
 		if v.hasFailed() && !v.gone {
 			return v.failure()
