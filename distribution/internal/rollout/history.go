@@ -57,7 +57,7 @@ func (w *Workload) replaces(h history, a Activation) bool {
 // placeOf returns what one pod of the owner has at a time: its node in a DaemonSet, else its name.
 func (w *Workload) placeOf(revision string, pod *Pod) string {
 	if strings.HasPrefix(w.controllerOf(revision), "daemonset.") {
-		return pod.Node
+		return cmp.Or(pod.Node, pod.Name)
 	}
 	return pod.Name
 }
@@ -107,11 +107,9 @@ type history struct {
 
 func (w *Workload) history() history {
 	h := history{ends: map[string][]int64{}, steps: map[*Revision]steps{}}
-	cuts := w.again(h)
-	all := slices.Clone(cuts)
+	all := w.again(h)
 	for name, r := range w.Revisions {
-		begun := func(cut episode) bool { return cut.revision == name && cut.start <= r.First+skew }
-		if r.First != 0 && !slices.ContainsFunc(cuts, begun) {
+		if r.First != 0 {
 			all = append(all, episode{revision: name, start: r.First})
 		}
 	}
@@ -178,7 +176,7 @@ func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok 
 // end returns the time at which the next rollout of the same revision begins.
 func (h history) end(own episode) int64 {
 	for _, e := range h.episodes {
-		if e.revision == own.revision && compareEpisodes(e, own) > 0 && e.activation != own.activation {
+		if e.revision == own.revision && compareEpisodes(e, own) > 0 {
 			return e.start
 		}
 	}

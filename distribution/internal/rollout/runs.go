@@ -246,7 +246,7 @@ func (w *Workload) wanted(x *run, until int64) (count int) {
 	latest, seen := map[string]*view{}, map[string]bool{}
 	for i, v := range x.initial {
 		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v)
-		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
+		place := w.placeOf(x.revision, v.pod)
 		if former := latest[place]; former != nil {
 			former.gone = true
 		}
