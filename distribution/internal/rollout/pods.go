@@ -210,13 +210,11 @@ func (v *view) recovered(warning *occurrence, x *run) bool {
 	if started := v.startedAt(); started != 0 && x.proof >= max(started, warning.Last) {
 		return true
 	}
-	// A failure long after the start is not the one of the start, and the probe of a healthy pod
-	// can fail while it ends. Only the first one is known to belong to the start.
 	many := v.events.without(ReasonScheduled, reasonUnplaced).count() >= ManyEvents
-	isLater := warning.Last > v.limit || v.stop != nil && warning.Last >= v.stop.start
 	quiet, wait := pause, pause
 	switch {
-	case warning.Last > x.now, isLater && !many:
+	// The probe of a healthy pod can fail while it ends: only the first failure is one of the start.
+	case warning.Last > x.now, !many && v.stop != nil && warning.Last >= v.stop.start:
 		return x.now-warning.First > pause
 	case many: // The kubelet writes one in five minutes, however often the probe fails.
 		quiet = patience + patience/2
