@@ -5,8 +5,10 @@ module github.com/kubeevents/kubeeventsreceiver/distribution/otelcol-kubeevents
 go 1.26.0
 
 require (
-	github.com/kubeevents/kubeeventsreceiver v0.0.0
-	github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0
+	github.com/kubeevents/kubeeventsreceiver v0.1.0
+	github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0
+	github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.1.0
+	github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.161.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.161.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0
@@ -309,6 +311,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace github.com/kubeevents/kubeeventsreceiver v0.0.0 => ../..
+replace github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0 => ../literalenvprovider
 
-replace github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0 => ..
+replace github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector v0.1.0 => ../rolloutsconnector
+
+replace github.com/kubeevents/kubeeventsreceiver v0.1.0 => ../..
+
+replace github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.1.0 => ../pageexporter
