@@ -3,9 +3,11 @@
 package kubeeventsreceiver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"path"
 	"reflect"
 	"slices"
@@ -114,6 +116,10 @@ type Config struct {
 	// RetryOnFailure configures the retries of a batch that the pipeline rejects with a retryable
 	// error. By default, the receiver retries until the pipeline accepts it.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
+
+	// Dial opens the connections to the API server, for programs that embed the receiver. Nil (the
+	// default) means with client-go's timeouts.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `mapstructure:"-"`
 }
 
 // OwnersConfig configures the lookup of owner chains.
@@ -509,7 +515,7 @@ func (c *Config) extractor() (*extract.Extractor, error) {
 }
 
 func (c *Config) auth() kubeclient.Auth {
-	return kubeclient.Auth{Type: c.AuthType, Kubeconfig: c.Kubeconfig, Context: c.Context}
+	return kubeclient.Auth{Type: c.AuthType, Kubeconfig: c.Kubeconfig, Context: c.Context, Dial: c.Dial}
 }
 
 func (c *Config) filter() filter.Filter {

@@ -33,7 +33,7 @@ func TestStorageThatIsNotThere(t *testing.T) {
 		"not a storage extension": {"disk", `storage: "disk" is not a storage extension`, &noStorage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := harness.ConfigFor(t, api.URL, "")
+			cfg := harness.ConfigFor(t, api, "")
 			id := component.MustNewID(tt.id)
 			cfg.Storage = &id
 			r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
@@ -93,7 +93,7 @@ func TestALeaderElectorThatIsNotThere(t *testing.T) {
 		"disk": `k8s_leader_elector: "disk" is not a leader elector`,
 		"vote": `k8s_leader_elector: "vote" does not say which Lease it uses`,
 	} {
-		cfg := harness.ConfigFor(t, api.URL, "")
+		cfg := harness.ConfigFor(t, api, "")
 		elector := component.MustNewID(id)
 		cfg.LeaderElector = &elector
 		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
@@ -144,7 +144,7 @@ func TestShutdownDoesNotWaitForStorageThatHangs(t *testing.T) {
 				defer close(released)
 				id := component.MustNewID("disk")
 				host := &harness.Host{Extensions: map[component.ID]component.Component{id: &hangingDisk{harness.NewDisk(), call, released}}}
-				cfg := harness.ConfigFor(t, api.URL, "start_at: beginning")
+				cfg := harness.ConfigFor(t, api, "start_at: beginning")
 				cfg.Storage = &id
 				r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, &harness.Pipeline{})
 				require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestStorageThatHangsChangesNothingButTheStatus(t *testing.T) {
 		released := make(chan struct{})
 		id := component.MustNewID("disk")
 		host := &harness.Host{Extensions: map[component.ID]component.Component{id: &hangingDisk{harness.NewDisk(), "set", released}}}
-		cfg := harness.ConfigFor(t, api.URL, "start_at: beginning")
+		cfg := harness.ConfigFor(t, api, "start_at: beginning")
 		cfg.Storage = &id
 		logs := &harness.Pipeline{}
 		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, logs)

@@ -99,7 +99,7 @@ func Launch(t *testing.T, api *apitest.Server, o Options) *Process {
 		p.Logs = o.Logs
 	}
 	p.Host = &Host{Extensions: map[component.ID]component.Component{}}
-	cfg := ConfigFor(t, api.URL, o.Config)
+	cfg := ConfigFor(t, api, o.Config)
 	cfg.CollectionInterval = cmp.Or(o.Interval, 100*time.Millisecond)
 	if o.Disk != nil {
 		id := component.MustNewID("disk")
