@@ -152,3 +152,16 @@ func TestSecretsDoNotReachTheLog(t *testing.T) {
 		})
 	}
 }
+
+func TestReceiversOfOneProcessHaveTheirOwnConnections(t *testing.T) {
+	for _, name := range []string{"a", "b"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning"})
+				api.Put(harness.Event(name, 1))
+				p.AwaitRecords(t, name+"+1")
+			})
+		})
+	}
+}
