@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
@@ -112,6 +113,8 @@ type Config struct {
 	// LeaderElector names a leader elector extension. With it, only the leader emits. Its progress
 	// is in a ConfigMap, so it excludes Storage. Without it, every replica emits.
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
+	// ProgressConfigMap is the NAMESPACE/NAME of this ConfigMap, in the watched cluster.
+	ProgressConfigMap string `mapstructure:"progress_config_map"`
 
 	// RetryOnFailure configures the retries of a batch that the pipeline rejects with a retryable
 	// error. By default, the receiver retries until the pipeline accepts it.
@@ -195,6 +198,7 @@ func (c *Config) Validate() error {
 		zeroOrAbove("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"),
 		above0("collection_interval", c.CollectionInterval, "30s"),
 		c.validateStorage(),
+		c.validateElector(),
 		within("series.max", c.Series.Max, 10_000_000),
 		notBelow("series.ttl", c.Series.TTL, "collection_interval", c.CollectionInterval),
 		c.validateSwitches(),
@@ -424,6 +428,27 @@ func (c *Config) validateStorage() error {
 	}
 	return fmt.Errorf("storage: %q has no use together with k8s_leader_elector: %q, whose leader notes its progress in a ConfigMap; "+
 		"remove storage, or remove k8s_leader_elector and run one replica", c.Storage, c.LeaderElector)
+}
+
+func (c *Config) validateElector() error {
+	if c.LeaderElector == nil {
+		if c.ProgressConfigMap == "" {
+			return nil
+		}
+		return fmt.Errorf("progress_config_map: %q has no use without k8s_leader_elector; remove it, or name the elector", c.ProgressConfigMap)
+	}
+	progress := c.progressConfigMap()
+	if len(validation.IsDNS1123Label(progress.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(progress.Name)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("progress_config_map: %q does not name the ConfigMap in which the leader notes its progress; "+
+		"write NAMESPACE/NAME, such as kube-events/kube-events-progress, and let the receiver create, get and update it", c.ProgressConfigMap)
+}
+
+// progressConfigMap returns where the leader notes its progress.
+func (c *Config) progressConfigMap() types.NamespacedName {
+	namespace, name, _ := strings.Cut(c.ProgressConfigMap, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 func oneOf(key, value string, allowed ...string) error {

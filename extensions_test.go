@@ -87,20 +87,33 @@ type noStorage struct {
 
 func TestALeaderElectorThatIsNotThere(t *testing.T) {
 	api := apitest.New(t)
-	extensions := map[component.ID]component.Component{component.MustNewID("vote"): &harness.Elector{}, component.MustNewID("disk"): harness.NewDisk()}
+	extensions := map[component.ID]component.Component{component.MustNewID("disk"): harness.NewDisk()}
 	for id, want := range map[string]string{
 		"gone": `k8s_leader_elector: "gone" is not among the extensions that run; add it`,
 		"disk": `k8s_leader_elector: "disk" is not a leader elector`,
-		"vote": `k8s_leader_elector: "vote" does not say which Lease it uses`,
 	} {
 		cfg := harness.ConfigFor(t, api, "")
 		elector := component.MustNewID(id)
-		cfg.LeaderElector = &elector
+		cfg.LeaderElector, cfg.ProgressConfigMap = &elector, "ns/progress"
 		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
 		require.NoError(t, err)
 		require.ErrorContains(t, r.Start(t.Context(), &harness.Host{Extensions: extensions}), want)
 		require.NoError(t, r.Shutdown(t.Context()))
 	}
+}
+
+func TestEachReceiverOfAnElectorHasItsOwnProgress(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.NewReplica(t, api, nil, "")
+		cfg := harness.ConfigFor(t, api, "")
+		elector := component.MustNewID("vote")
+		cfg.LeaderElector, cfg.ProgressConfigMap = &elector, harness.ProgressNamespace+"/"+harness.ProgressName
+		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+		require.NoError(t, err)
+		require.ErrorContains(t, r.Start(t.Context(), p.Host),
+			`progress_config_map: "observability/kube-events-progress" is also that of another receiver of k8s_leader_elector: "vote"; give each receiver its own`)
+		require.NoError(t, r.Shutdown(t.Context()))
+	})
 }
 
 // hangingDisk is a storage whose calls of one kind do not return, whatever their context says.

@@ -108,6 +108,7 @@ func Launch(t *testing.T, api *apitest.Server, o Options) *Process {
 	if o.Elector != nil {
 		id := component.MustNewID("vote")
 		cfg.LeaderElector, p.Host.Extensions[id] = &id, o.Elector
+		cfg.ProgressConfigMap = ProgressNamespace + "/" + strings.TrimSuffix(ProgressName+"."+o.Name, ".")
 	}
 	if p.Telemetry = o.Telemetry; p.Telemetry == nil {
 		p.Telemetry = componenttest.NewTelemetry()

@@ -167,6 +167,7 @@ func (p *Plan) settings() map[string]any {
 	}
 	if p.Elector {
 		set["k8s_leader_elector"] = electorID.String()
+		set["progress_config_map"] = leaseNamespace + "/progress"
 	}
 	return set
 }
