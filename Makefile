@@ -145,7 +145,8 @@ vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver a
 .PHONY: generate
 generate: build/tools/mdatagen build/tools/builder manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
-	cd distribution/rolloutsconnector && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+	@for module in pageexporter rolloutsconnector; do \
+		(cd distribution/$$module && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...) || exit 1; done
 	build/tools/builder --config distribution/builder.yaml --skip-compilation
 	cd tools && go generate ./...
 
