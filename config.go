@@ -435,14 +435,16 @@ func (c *Config) validateElector() error {
 		if c.ProgressConfigMap == "" {
 			return nil
 		}
-		return fmt.Errorf("progress_config_map: %q has no use without k8s_leader_elector; remove it, or name the elector", c.ProgressConfigMap)
+		return fmt.Errorf("progress_config_map: %q has no use without k8s_leader_elector; remove it, or name the elector",
+			c.ProgressConfigMap)
 	}
 	progress := c.progressConfigMap()
 	if len(validation.IsDNS1123Label(progress.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(progress.Name)) == 0 {
 		return nil
 	}
 	return fmt.Errorf("progress_config_map: %q does not name the ConfigMap in which the leader notes its progress; "+
-		"write NAMESPACE/NAME, such as kube-events/kube-events-progress, and let the receiver create, get and update it", c.ProgressConfigMap)
+		"write NAMESPACE/NAME, such as kube-events/kube-events-progress, and let the receiver create, get and update it",
+		c.ProgressConfigMap)
 }
 
 // progressConfigMap returns where the leader notes its progress.
