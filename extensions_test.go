@@ -57,7 +57,7 @@ func TestAnErrorOfTheStorageHasTheFixOfItsCause(t *testing.T) {
 		"a locked file":           {errors.New("timeout"), "timeout; give each Collector its own directory"},
 		"a damaged file":          {errors.New("invalid database"), "invalid database; if a file in its directory is damaged, remove the file"},
 	} {
-		cfg := harness.ConfigFor(t, apitest.New(t).URL, "")
+		cfg := harness.ConfigFor(t, apitest.New(t), "")
 		id := component.MustNewID("disk")
 		cfg.Storage = &id
 		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())

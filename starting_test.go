@@ -83,9 +83,8 @@ func TestWithinTwoSecondsTheLogHasWhyTheWatchDoesNotWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				dial, broken := kubeclient.Dial, tt.dial
-				t.Cleanup(func() { kubeclient.Dial = dial })
-				kubeclient.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				dial, broken := api.Dial, tt.dial
+				api.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 					if broken != nil {
 						return broken(ctx, network, address)
 					}
