@@ -29,7 +29,7 @@ BUILD := $(COMPILING) $(CURDIR)/tools/gobuild
 
 VERSION := $(shell cat VERSION)
 # The modules with Go code that is not generated. make tests and lints each on its own.
-MODULES := . controlplane distribution e2e tools
+MODULES := . controlplane $(addprefix distribution/,literalenvprovider pageexporter prometheus rolloutsconnector) e2e tools
 # The module whose program is in the image. make generate writes it: see distribution/builder.yaml.
 SHIPPED := distribution/otelcol
 # The sources of the Collector, and of the demo.
@@ -92,20 +92,31 @@ test: $(OTELCOL) $(CONTROLPLANE) $(SIMULATION) ## Test the receiver: unit tests,
 suite-e2e:
 	@$(call e2e,build/controlplane) $(RECEIVER_SUITES)
 suite-packages:
-	@$(RACE) $$(go list ./... | grep -v /test/)
-# With the race detector, these packages have smaller tests, and none of their allocations.
-suite-no-race:
-	@$(TEST) ./internal/ledger ./internal/logrecord ./resolver
+	@$(RACE) $(RECEIVER_PACKAGES)
+# With the race detector, some packages have smaller tests, and none of their allocations.
+suite-no-race: cover
 # The race detector makes the simulation ten times slower. make test-all runs a part of it with it.
 suite-simulation:
 	@($(SIMULATE) -corpus -seeds 400) && $(TEST) $$(go list ./test/... | grep -v '/test/simulation$$')
 
+RECEIVER_PACKAGES = $$(go list ./... | grep -v -e /test/ -e /distribution/)
+# What tests of one package execute in others counts, too.
+COVERAGE := build/coverage.out
+.PHONY: cover
+cover: ## Test the packages of the receiver, and fail if less than 95 % of their statements are covered
+	@mkdir -p build && $(TEST) -coverpkg=.,./internal/...,./resolver/... -coverprofile=$(COVERAGE) $(RECEIVER_PACKAGES)
+	@go tool cover -func=$(COVERAGE) | awk '/^total:/ { print "coverage: " $$3; exit $$3 + 0 < 95 }' || \
+		{ echo "less than 95 % is covered: go tool cover -html=$(COVERAGE) shows what is not"; exit 1; }
+
 OTHER_MODULES := $(filter-out . e2e,$(MODULES))
-.PHONY: test-all suite-all-e2e suite-oldest suite-race-simulation suite-more-simulation $(addprefix suite-,$(OTHER_MODULES))
+.PHONY: test-all suite-all-e2e suite-distribution suite-oldest suite-race-simulation suite-more-simulation $(addprefix suite-,$(OTHER_MODULES))
 test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_PROGRAMS) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(SIMULATION) $(OLDEST) ## Test what make test leaves out: backends, chart, page, image, real node, the oldest Kubernetes, examples
-	$(call run_suites,all-e2e race-simulation more-simulation $(OTHER_MODULES) oldest)
+	$(call run_suites,all-e2e race-simulation more-simulation distribution $(OTHER_MODULES) oldest)
 suite-all-e2e:
 	@$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")
+# What the page and the connector share.
+suite-distribution:
+	@$(RACE) ./distribution/...
 suite-oldest:
 	@$(call e2e,$(dir $(firstword $(OLDEST)))) ./receiver
 suite-race-simulation:
@@ -135,7 +146,8 @@ vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver a
 .PHONY: generate
 generate: build/tools/mdatagen build/tools/builder manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
-	cd distribution && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+	@for module in pageexporter rolloutsconnector; do \
+		(cd distribution/$$module && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...) || exit 1; done
 	build/tools/builder --config distribution/builder.yaml --skip-compilation
 	cd tools && go generate ./...
 

@@ -3,9 +3,11 @@
 package kubeeventsreceiver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"path"
 	"reflect"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
@@ -110,10 +113,16 @@ type Config struct {
 	// LeaderElector names a leader elector extension. With it, only the leader emits. Its progress
 	// is in a ConfigMap, so it excludes Storage. Without it, every replica emits.
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
+	// ProgressConfigMap is the NAMESPACE/NAME of this ConfigMap, in the watched cluster.
+	ProgressConfigMap string `mapstructure:"progress_config_map"`
 
 	// RetryOnFailure configures the retries of a batch that the pipeline rejects with a retryable
 	// error. By default, the receiver retries until the pipeline accepts it.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
+
+	// Dial opens the connections to the API server, for programs that embed the receiver. Nil (the
+	// default) means with client-go's timeouts.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `mapstructure:"-"`
 }
 
 // OwnersConfig configures the lookup of owner chains.
@@ -189,6 +198,7 @@ func (c *Config) Validate() error {
 		zeroOrAbove("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"),
 		above0("collection_interval", c.CollectionInterval, "30s"),
 		c.validateStorage(),
+		c.validateElector(),
 		within("series.max", c.Series.Max, 10_000_000),
 		notBelow("series.ttl", c.Series.TTL, "collection_interval", c.CollectionInterval),
 		c.validateSwitches(),
@@ -420,6 +430,29 @@ func (c *Config) validateStorage() error {
 		"remove storage, or remove k8s_leader_elector and run one replica", c.Storage, c.LeaderElector)
 }
 
+func (c *Config) validateElector() error {
+	if c.LeaderElector == nil {
+		if c.ProgressConfigMap == "" {
+			return nil
+		}
+		return fmt.Errorf("progress_config_map: %q has no use without k8s_leader_elector; remove it, or name the elector",
+			c.ProgressConfigMap)
+	}
+	progress := c.progressConfigMap()
+	if len(validation.IsDNS1123Label(progress.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(progress.Name)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("progress_config_map: %q does not name the ConfigMap in which the leader notes its progress; "+
+		"write NAMESPACE/NAME, such as kube-events/kube-events-progress, and let the receiver create, get and update it",
+		c.ProgressConfigMap)
+}
+
+// progressConfigMap returns where the leader notes its progress.
+func (c *Config) progressConfigMap() types.NamespacedName {
+	namespace, name, _ := strings.Cut(c.ProgressConfigMap, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
 func oneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -509,7 +542,7 @@ func (c *Config) extractor() (*extract.Extractor, error) {
 }
 
 func (c *Config) auth() kubeclient.Auth {
-	return kubeclient.Auth{Type: c.AuthType, Kubeconfig: c.Kubeconfig, Context: c.Context}
+	return kubeclient.Auth{Type: c.AuthType, Kubeconfig: c.Kubeconfig, Context: c.Context, Dial: c.Dial}
 }
 
 func (c *Config) filter() filter.Filter {

@@ -318,8 +318,8 @@ func TestStorageHasNoUseTogetherWithALeaderElector(t *testing.T) {
 	for config, refused := range map[string]bool{
 		"{storage: file_storage, k8s_leader_elector: k8s_leader_elector}":      true,
 		"{storage: redis_storage/own, k8s_leader_elector: k8s_leader_elector}": true,
-		"storage: file_storage":                  false,
-		"k8s_leader_elector: k8s_leader_elector": false,
+		"storage: file_storage": false,
+		"{k8s_leader_elector: k8s_leader_elector, progress_config_map: ns/progress}": false,
 	} {
 		_, err := configure(t, config)
 		if !refused {
@@ -329,6 +329,20 @@ func TestStorageHasNoUseTogetherWithALeaderElector(t *testing.T) {
 		for _, part := range []string{"storage: ", "k8s_leader_elector: ", "remove storage", "remove k8s_leader_elector"} {
 			require.ErrorContains(t, err, part, config)
 		}
+	}
+}
+
+func TestALeaderElectorNeedsAConfigMapForItsProgress(t *testing.T) {
+	for config, want := range map[string]string{
+		"k8s_leader_elector: e":                                     `progress_config_map: "" does not name the ConfigMap in which the leader notes its progress; write NAMESPACE/NAME`,
+		"{k8s_leader_elector: e, progress_config_map: progress}":    `progress_config_map: "progress" does not name the ConfigMap`,
+		"{k8s_leader_elector: e, progress_config_map: /progress}":   `progress_config_map: "/progress" does not name the ConfigMap`,
+		"{k8s_leader_elector: e, progress_config_map: ns/a/b}":      `progress_config_map: "ns/a/b" does not name the ConfigMap`,
+		"{k8s_leader_elector: e, progress_config_map: ns/Progress}": `progress_config_map: "ns/Progress" does not name the ConfigMap`,
+		"progress_config_map: ns/progress":                          `progress_config_map: "ns/progress" has no use without k8s_leader_elector; remove it`,
+	} {
+		_, err := configure(t, config)
+		require.ErrorContains(t, err, want, config)
 	}
 }
 

@@ -7,15 +7,6 @@
 //go:generate ln -sfn .. build/kubeeventsreceiver
 //go:generate mdatagen build/kubeeventsreceiver/metadata.yaml
 //
-// The receiver writes records and points itself: it needs no builders for them, and no tests of what
-// mdatagen generates. Of the file for metrics, it needs two enumerations.
-//
-//go:generate sh -c "rm generated_component_test.go && cd internal && rm -r metadatatest metadata/testdata metadata/*_test.go"
-//go:generate sh -c "cd internal/metadata && rm generated_logs.go generated_resource.go"
-//go:generate sed -i.all -e "/^import (/,/^)/d" -e "/^var MetricsInfo/,${DOLLAR}d" -e "/^.. AttributeCause /,/^.. AttributeWaitCause /{/WaitCause/!d;}" internal/metadata/generated_metrics.go
-//go:generate sed -i.all -e "/^.. MetricsBuilderConfig is/,${DOLLAR}d" internal/metadata/generated_config.go
-//go:generate sh -c "rm internal/metadata/*.all && gofmt -w internal/metadata"
-//
 // The schema of the options: mdatagen writes it next to what it would generate in Go, so it runs in
 // a folder that is thrown away. There, it needs a module and a package. It cannot refuse unknown keys.
 //

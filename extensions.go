@@ -8,7 +8,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/journal"
@@ -26,7 +25,6 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 // elector is the leader elector that the configuration names, with what depends on it. If the
 // configuration names none, it has only the leadership.
 type elector struct {
-	lease      types.NamespacedName // next to which the leader notes its progress
 	leadership *election.Leadership
 	leave      func() // to be called when the receiver no longer uses the elector; nil: there is none
 }
@@ -45,12 +43,11 @@ func (r *eventsReceiver) openElector(host component.Host) (elector, error) {
 	if !ok {
 		return elector{}, fmt.Errorf("k8s_leader_elector: %q is not a leader elector; name one, such as k8s_leader_elector", id)
 	}
-	lease := election.LeaseOf(extension)
-	if lease.Namespace == "" || lease.Name == "" {
-		return elector{}, fmt.Errorf("k8s_leader_elector: %q does not say which Lease it uses, next to which the leader notes its progress; name an extension of the type k8s_leader_elector", id)
+	leadership, leave, ok := election.Join(registers, r.config.progressConfigMap())
+	if !ok {
+		return elector{}, fmt.Errorf("progress_config_map: %q is also that of another receiver of k8s_leader_elector: %q; give each receiver its own", r.config.ProgressConfigMap, id)
 	}
-	leadership, leave := election.Join(registers)
-	return elector{lease, leadership, leave}, nil
+	return elector{leadership, leave}, nil
 }
 
 // close leaves the elector.

@@ -33,7 +33,7 @@ func TestStorageThatIsNotThere(t *testing.T) {
 		"not a storage extension": {"disk", `storage: "disk" is not a storage extension`, &noStorage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := harness.ConfigFor(t, api.URL, "")
+			cfg := harness.ConfigFor(t, api, "")
 			id := component.MustNewID(tt.id)
 			cfg.Storage = &id
 			r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
@@ -57,7 +57,7 @@ func TestAnErrorOfTheStorageHasTheFixOfItsCause(t *testing.T) {
 		"a locked file":           {errors.New("timeout"), "timeout; give each Collector its own directory"},
 		"a damaged file":          {errors.New("invalid database"), "invalid database; if a file in its directory is damaged, remove the file"},
 	} {
-		cfg := harness.ConfigFor(t, apitest.New(t).URL, "")
+		cfg := harness.ConfigFor(t, apitest.New(t), "")
 		id := component.MustNewID("disk")
 		cfg.Storage = &id
 		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
@@ -87,20 +87,33 @@ type noStorage struct {
 
 func TestALeaderElectorThatIsNotThere(t *testing.T) {
 	api := apitest.New(t)
-	extensions := map[component.ID]component.Component{component.MustNewID("vote"): &harness.Elector{}, component.MustNewID("disk"): harness.NewDisk()}
+	extensions := map[component.ID]component.Component{component.MustNewID("disk"): harness.NewDisk()}
 	for id, want := range map[string]string{
 		"gone": `k8s_leader_elector: "gone" is not among the extensions that run; add it`,
 		"disk": `k8s_leader_elector: "disk" is not a leader elector`,
-		"vote": `k8s_leader_elector: "vote" does not say which Lease it uses`,
 	} {
-		cfg := harness.ConfigFor(t, api.URL, "")
+		cfg := harness.ConfigFor(t, api, "")
 		elector := component.MustNewID(id)
-		cfg.LeaderElector = &elector
+		cfg.LeaderElector, cfg.ProgressConfigMap = &elector, "ns/progress"
 		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
 		require.NoError(t, err)
 		require.ErrorContains(t, r.Start(t.Context(), &harness.Host{Extensions: extensions}), want)
 		require.NoError(t, r.Shutdown(t.Context()))
 	}
+}
+
+func TestEachReceiverOfAnElectorHasItsOwnProgress(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.NewReplica(t, api, nil, "")
+		cfg := harness.ConfigFor(t, api, "")
+		elector := component.MustNewID("vote")
+		cfg.LeaderElector, cfg.ProgressConfigMap = &elector, harness.ProgressNamespace+"/"+harness.ProgressName
+		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+		require.NoError(t, err)
+		require.ErrorContains(t, r.Start(t.Context(), p.Host),
+			`progress_config_map: "observability/kube-events-progress" is also that of another receiver of k8s_leader_elector: "vote"; give each receiver its own`)
+		require.NoError(t, r.Shutdown(t.Context()))
+	})
 }
 
 // hangingDisk is a storage whose calls of one kind do not return, whatever their context says.
@@ -144,7 +157,7 @@ func TestShutdownDoesNotWaitForStorageThatHangs(t *testing.T) {
 				defer close(released)
 				id := component.MustNewID("disk")
 				host := &harness.Host{Extensions: map[component.ID]component.Component{id: &hangingDisk{harness.NewDisk(), call, released}}}
-				cfg := harness.ConfigFor(t, api.URL, "start_at: beginning")
+				cfg := harness.ConfigFor(t, api, "start_at: beginning")
 				cfg.Storage = &id
 				r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, &harness.Pipeline{})
 				require.NoError(t, err)
@@ -164,7 +177,7 @@ func TestStorageThatHangsChangesNothingButTheStatus(t *testing.T) {
 		released := make(chan struct{})
 		id := component.MustNewID("disk")
 		host := &harness.Host{Extensions: map[component.ID]component.Component{id: &hangingDisk{harness.NewDisk(), "set", released}}}
-		cfg := harness.ConfigFor(t, api.URL, "start_at: beginning")
+		cfg := harness.ConfigFor(t, api, "start_at: beginning")
 		cfg.Storage = &id
 		logs := &harness.Pipeline{}
 		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, logs)

@@ -41,7 +41,7 @@ func TestATracesPipelineNamesTheConnector(t *testing.T) {
 func TestBothPipelinesShareOneWatch(t *testing.T) {
 	api := apitest.New(t)
 	logs, metrics := &consumertest.LogsSink{}, &consumertest.MetricsSink{}
-	stop := harness.Start(t, harness.ConfigFor(t, api.URL, "{start_at: beginning, collection_interval: 10ms}"), logs, metrics)
+	stop := harness.Start(t, harness.ConfigFor(t, api, "{start_at: beginning, collection_interval: 10ms}"), logs, metrics)
 	api.Put(harness.Event("a", 3))
 	harness.AwaitNames(t, logs, "a+3")
 	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, harness.Timeout, 5*time.Millisecond)
@@ -73,23 +73,23 @@ func TestShutdown(t *testing.T) {
 		return r
 	}
 	t.Run("of a receiver that was never started", func(t *testing.T) {
-		r := create(t, harness.ConfigFor(t, "http://127.0.0.1:1", ""))
+		r := create(t, harness.ConfigFor(t, &apitest.Server{URL: "http://127.0.0.1:1"}, ""))
 		require.NoError(t, r.Shutdown(t.Context()))
 	})
 	t.Run("twice", func(t *testing.T) {
-		r := create(t, harness.ConfigFor(t, apitest.New(t).URL, ""))
+		r := create(t, harness.ConfigFor(t, apitest.New(t), ""))
 		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 		require.NoError(t, r.Shutdown(t.Context()))
 		require.NoError(t, r.Shutdown(t.Context()))
 	})
 	t.Run("with an API server that is away", func(t *testing.T) {
-		r := create(t, harness.ConfigFor(t, "http://127.0.0.1:1", ""))
+		r := create(t, harness.ConfigFor(t, &apitest.Server{URL: "http://127.0.0.1:1"}, ""))
 		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 		require.NoError(t, r.Shutdown(t.Context()))
 	})
 	t.Run("and the same configuration starts again", func(t *testing.T) {
 		api := apitest.New(t)
-		cfg := harness.ConfigFor(t, api.URL, "start_at: beginning")
+		cfg := harness.ConfigFor(t, api, "start_at: beginning")
 		api.Put(harness.Event("a", 1))
 		for range 2 {
 			sink := &consumertest.LogsSink{}
@@ -115,7 +115,7 @@ func TestShutdownDoesNotWaitForAPipelineThatIgnoresItsContext(t *testing.T) {
 					entered <- struct{}{}
 					<-release
 				})
-				r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), harness.ConfigFor(t, api.URL, "start_at: beginning"), logs)
+				r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), harness.ConfigFor(t, api, "start_at: beginning"), logs)
 				require.NoError(t, err)
 				require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 				api.Put(harness.Event("a", 1))
@@ -135,7 +135,7 @@ func TestSecretsDoNotReachTheLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.New(t)
 			api.Refuse(func(*http.Request) int { return status })
-			cfg := harness.ConfigFor(t, api.URL, "")
+			cfg := harness.ConfigFor(t, api, "")
 			kubeconfig, err := os.ReadFile(cfg.Kubeconfig)
 			require.NoError(t, err)
 			withToken := strings.Replace(string(kubeconfig), "user: {}", "user: {token: "+secret+"}", 1)
@@ -149,6 +149,19 @@ func TestSecretsDoNotReachTheLog(t *testing.T) {
 			for _, entry := range logged.All() {
 				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
 			}
+		})
+	}
+}
+
+func TestReceiversOfOneProcessHaveTheirOwnConnections(t *testing.T) {
+	for _, name := range []string{"a", "b"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning"})
+				api.Put(harness.Event(name, 1))
+				p.AwaitRecords(t, name+"+1")
+			})
 		})
 	}
 }

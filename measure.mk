@@ -52,6 +52,12 @@ generated-mutants: ## Put faults into the receiver's core that a program makes, 
 bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
 
+.PHONY: build-times
+build-times: ## Build what make run needs with an empty build cache, and print where the processor time goes
+	@rm -rf build/times && mkdir -p build/times/graphs
+	@GOCACHE="$(CURDIR)/build/times/cache" BUILD_TIMES="$(CURDIR)/build/times/graphs" $(MAKE) -B $(OTELCOL) $(DEMO) $(CONTROLPLANE)
+	@rm -rf build/times/cache && cd tools && go run ./buildtimes ../build/times/graphs/*
+
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
 

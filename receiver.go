@@ -175,9 +175,8 @@ func (r *eventsReceiver) progress() progress.Progress {
 	case r.storage != nil:
 		return progress.NewCheckpoint(r.storage, r.health, r.settings.Logger)
 	case r.config.LeaderElector != nil:
-		lease := r.elector.lease
-		name := progress.ObjectName(lease.Name, r.settings.ID.String())
-		return progress.NewConfigMap(r.client, lease.Namespace, name, r.health, r.settings.Logger)
+		at := r.config.progressConfigMap()
+		return progress.NewConfigMap(r.client, at.Namespace, at.Name, r.health, r.settings.Logger)
 	default:
 		return progress.Nowhere{}
 	}

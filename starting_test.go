@@ -16,17 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
-	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/test/harness"
 )
 
 // dropPackets makes connections hang, until the returned function is called or the test ends.
-func dropPackets(t *testing.T) (pass func()) {
+func dropPackets(t *testing.T, api *apitest.Server) (pass func()) {
 	t.Helper()
 	passes := make(chan struct{})
-	dial := kubeclient.Dial
-	kubeclient.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := api.Dial
+	api.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		select {
 		case <-passes:
 			return dial(ctx, network, address)
@@ -47,7 +46,7 @@ func TestUntilTheAPIServerAnswersTheStatusSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				pass := dropPackets(t)
+				pass := dropPackets(t, api)
 				p := harness.Launch(t, api, harness.Options{Config: config})
 				_, text := p.Host.Status()
 				assert.Contains(t, text, health.ErrNoAnswer.Error())
@@ -84,9 +83,8 @@ func TestWithinTwoSecondsTheLogHasWhyTheWatchDoesNotWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				dial, broken := kubeclient.Dial, tt.dial
-				t.Cleanup(func() { kubeclient.Dial = dial })
-				kubeclient.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				dial, broken := api.Dial, tt.dial
+				api.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 					if broken != nil {
 						return broken(ctx, network, address)
 					}
@@ -134,7 +132,7 @@ func TestWhoseCredentialsAreAcceptedLateHasTheUIDOfTheCluster(t *testing.T) {
 
 func TestAStandbyThatWatchesNothingWaitsForNoAnswer(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		dropPackets(t)
+		dropPackets(t, api)
 		p := harness.NewReplica(t, api, nil, "")
 		time.Sleep(time.Second)
 		assert.False(t, p.Host.Fails())

@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.
-var onlyForTests = []string{"test"}
+var onlyForTests = []string{"test", "internal/metadatatest"}
 
 const module = "github.com/kubeevents/kubeeventsreceiver"
 

@@ -23,9 +23,10 @@ func TestModulesShareVersions(t *testing.T) {
 	ours := versionsIn(t, "go.mod")
 	require.Greater(t, len(ours), 30)
 	for _, module := range []string{
-		"controlplane", "distribution", "distribution/otelcol", "e2e", "tools", "tools/kubernetes",
+		"controlplane", "distribution/literalenvprovider", "distribution/otelcol", "distribution/pageexporter",
+		"distribution/prometheus", "distribution/rolloutsconnector", "e2e", "tools", "tools/kubernetes",
 	} {
-		theirs, shared := versionsIn(t, module, "go.mod"), 0
+		theirs, shared := versionsIn(t, module+"/go.mod"), 0
 		for dependency, version := range ours {
 			if theirs[dependency] == "" {
 				continue
@@ -37,19 +38,42 @@ func TestModulesShareVersions(t *testing.T) {
 	}
 }
 
+// TestOwnModulesHaveTheVersion of the file VERSION: users get a component's module without the
+// replacements in its go.mod.
+func TestOwnModulesHaveTheVersion(t *testing.T) {
+	t.Parallel()
+	version := strings.TrimSpace(read(t, "VERSION"))
+	for _, file := range []string{
+		"distribution/builder.yaml", "distribution/otelcol/go.mod", "distribution/pageexporter/go.mod", "distribution/rolloutsconnector/go.mod",
+	} {
+		named := own.FindAllStringSubmatch(read(t, file), -1)
+		assert.NotEmpty(t, named, file)
+		for _, match := range named {
+			assert.Equal(t, "v"+version, match[2], "%s in %s", match[1], file)
+		}
+	}
+}
+
+var own = regexp.MustCompile(`(github\.com/kubeevents/\S+) (v\d\S*)`)
+
 var required = regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+) (v\d\S*)`)
 
 // versionsIn returns the version of each dependency in a go.mod, except for modules of this
 // repository.
-func versionsIn(t *testing.T, path ...string) map[string]string {
+func versionsIn(t *testing.T, path string) map[string]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
-	require.NoError(t, err)
 	versions := map[string]string{}
-	for _, match := range required.FindAllStringSubmatch(string(content), -1) {
+	for _, match := range required.FindAllStringSubmatch(read(t, path), -1) {
 		if !strings.HasPrefix(match[1], "github.com/kubeevents/") {
 			versions[match[1]] = match[2]
 		}
 	}
 	return versions
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", path))
+	require.NoError(t, err)
+	return string(content)
 }

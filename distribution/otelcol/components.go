@@ -80,7 +80,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
-		kubeeventsreceiver.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver v0.0.0",
+		kubeeventsreceiver.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver v0.1.0",
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
@@ -96,7 +96,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
-		pageexporter.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
+		pageexporter.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.1.0",
 		debugexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/debugexporter v0.161.0",
 		nopexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/nopexporter v0.161.0",
 		otlpexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/otlpexporter v0.161.0",
@@ -136,7 +136,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
-		rolloutsconnector.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
+		rolloutsconnector.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector v0.1.0",
 	})
 
 	return factories, nil

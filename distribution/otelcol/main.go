@@ -36,7 +36,7 @@ func main() {
 			},
 		},
 		ProviderModules: map[string]string{
-			literalenvprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
+			literalenvprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0",
 			envprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/envprovider v1.67.0",
 			fileprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/fileprovider v1.67.0",
 			yamlprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/yamlprovider v1.67.0",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:generate mdatagen metadata.yaml
+
 // Package pageexporter is the Collector exporter `event_page`. It answers what is wrong in a cluster, and
 // what changed before it began, from the events of the kube_events receiver: as a web page, as JSON,
 // and as tools for agents (MCP). docs/page.md describes all three.

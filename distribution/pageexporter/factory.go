@@ -8,14 +8,16 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter/internal/metadata"
 )
 
 // NewFactory returns the factory of the event_page exporter.
 func NewFactory() exporter.Factory {
 	return exporter.NewFactory(
-		component.MustNewType("event_page"),
+		metadata.Type,
 		createDefaultConfig,
-		exporter.WithLogs(createLogs, component.StabilityLevelDevelopment),
+		exporter.WithLogs(createLogs, metadata.LogsStability),
 	)
 }
 

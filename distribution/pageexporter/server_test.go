@@ -22,14 +22,9 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.uber.org/goleak"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
 
 // serve starts the exporter as a Collector does, and returns it with its address.
 func serve(t *testing.T, change ...func(*Config)) (e *pageExporter, url string) {

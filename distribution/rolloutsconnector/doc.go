@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //go:generate mdatagen metadata.yaml
-//go:generate sh -c "rm generated_component_test.go && cd internal && rm -r metadatatest metadata/*_test.go"
 
 // Package rolloutsconnector is the Collector connector `kube_rollouts`. It turns the records of the
 // kube_events receiver into traces: one for each rollout of a workload, with spans for its pods and

@@ -14,8 +14,7 @@ s|^  name: .*|  name: otelcol|
 s|^  output_path: .*|  output_path: build/comparison/ocb|
 /^receivers:/a\
   - gomod: github.com/open-telemetry/opentelemetry-collector-contrib/receiver/k8seventsreceiver v0.146.0
+s|=> \.\./prometheus|=> ../../../distribution/prometheus|
 $a\
-\
-replaces:\
   # Only tests need this module, and the module proxy does not have this version.\
   - github.com/open-telemetry/opentelemetry-collector-contrib/internal/k8sleaderelectortest v0.146.0 => github.com/open-telemetry/opentelemetry-collector-contrib/internal/k8sleaderelectortest v0.145.0

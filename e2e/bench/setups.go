@@ -143,6 +143,7 @@ const leaseName = "bench"
 func (c runner) electing(string) runner {
 	c = c.direct().with("service::extensions: [k8s_leader_elector]",
 		"receivers::"+c.name+"::k8s_leader_elector: k8s_leader_elector",
+		"receivers::"+c.name+"::progress_config_map: default/"+leaseName+"-progress",
 		"extensions: {k8s_leader_elector: {auth_type: kubeConfig, lease_name: "+leaseName+", lease_namespace: default}}",
 		"processors: {memory_limiter: {check_interval: 1s, limit_mib: 400, spike_limit_mib: 102}, "+
 			"resource/source: {attributes: [{key: log.source, value: kube_events, action: upsert}]}}",

@@ -248,7 +248,8 @@ config:
 	changed := render(t, "--set", endpoint, "--values", file).config(t)
 
 	expected := unchanged
-	expected["receivers"] = map[string]any{"kube_events": map[string]any{"start_at": "beginning", "k8s_leader_elector": "k8s_leader_elector"}}
+	expected["receivers"] = map[string]any{"kube_events": map[string]any{"start_at": "beginning", "k8s_leader_elector": "k8s_leader_elector",
+		"progress_config_map": "${env:POD_NAMESPACE}/kube-events-leader-kube-events"}}
 	expected["processors"].(map[string]any)["batch"] = map[string]any{}
 	exporter := expected["exporters"].(map[string]any)["otlp_http"].(map[string]any)
 	exporter["retry_on_failure"] = map[string]any{"enabled": true}
@@ -301,10 +302,10 @@ func TestEachReceiverHasItsProgress(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`
 config:
-  receivers: {kube_events/prod: {k8s_leader_elector: k8s_leader_elector}}
+  receivers: {kube_events/prod: {k8s_leader_elector: k8s_leader_elector, progress_config_map: "${env:POD_NAMESPACE}/prod"}}
 `), 0o600))
 	role := only[rbacv1.Role](t, render(t, "--set", endpoint, "--values", file), "Role")
-	assert.Equal(t, []string{"kube-events-leader-kube-events", "kube-events-leader-kube-events.prod"}, role.Rules[3].ResourceNames)
+	assert.Equal(t, []string{"kube-events-leader-kube-events", "prod"}, role.Rules[3].ResourceNames)
 }
 
 // TestAChangedConfigurationRestartsThePods, and an unchanged one does not.

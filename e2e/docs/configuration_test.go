@@ -100,7 +100,7 @@ func addFields(paths map[string]bool, prefix string, of reflect.Type) {
 		fieldType := field.Type
 		isList := fieldType.Kind() == reflect.Slice && fieldType.Elem().Kind() == reflect.Struct
 		switch {
-		case !field.IsExported():
+		case !field.IsExported(), name == "-":
 		case name == "": // squashed
 			addFields(paths, prefix, fieldType)
 		case isList && strings.HasPrefix(path, extractRules):

@@ -75,6 +75,7 @@ func (c *collector) extensions(settings []setting) []setting {
 			lines = append(lines, fmt.Sprintf("extensions::file_storage: {directory: %q}", c.directory))
 		case withElections:
 			names = append(names, "k8s_leader_elector")
+			lines = append(lines, "receivers::kube_events::progress_config_map: default/faults-progress")
 			// Short, so that a test need not wait long for a lease to end.
 			lines = append(lines, "extensions::k8s_leader_elector: {auth_type: kubeConfig, lease_name: faults, lease_namespace: default, lease_duration: 4s, renew_deadline: 3s, retry_period: 1s}")
 		}

@@ -133,6 +133,7 @@ func TestTheElectorLogsThatNobodyCanBeElected(t *testing.T) {
 	require.NoError(t, err)
 	col := startCollector(t, kubeconfig,
 		"receivers::kube_events::k8s_leader_elector: k8s_leader_elector",
+		"receivers::kube_events::progress_config_map: "+ns+"/kube-events-leader-kube-events",
 		"extensions::k8s_leader_elector: {auth_type: kubeConfig, lease_name: kube-events-leader, lease_namespace: "+ns+
 			", lease_duration: 4s, renew_deadline: 3s, retry_period: 1s}", "service::extensions: [health_check, k8s_leader_elector]")
 	// The account may read Leases, but not create them.

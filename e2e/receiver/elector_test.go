@@ -88,7 +88,7 @@ func TestTheEndOfATerm(t *testing.T) {
 			for i, logs := range []consumer.Logs{next, &second} {
 				settings := receivertest.NewNopSettings(kubeevents.NewFactory().Type())
 				settings.ID = component.NewIDWithName(settings.ID.Type(), fmt.Sprint(i))
-				start(t, settings, kube.parse(t, in(ns), g.config(), "k8s_leader_elector: "+electorID.String()), host, logs, nil)
+				start(t, settings, kube.parse(t, in(ns), g.config(), "k8s_leader_elector: "+electorID.String(), fmt.Sprintf("progress_config_map: %s/progress-%d", ns, i)), host, logs, nil)
 			}
 			t.Cleanup(release)
 			g.inject(nil)

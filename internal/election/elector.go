@@ -4,13 +4,13 @@ package election
 
 import (
 	"context"
-	"reflect"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Elector has the methods of the extension k8s_leader_elector that the receiver uses.
+// Elector is what the receiver uses of k8sleaderelector.LeaderElection, the interface of the extension
+// k8s_leader_elector.
 type Elector interface {
 	// SetCallBackFuncs registers what is called whenever this process starts and stops leading. The
 	// extension makes these calls one after the other, and waits for each. It keeps them as long as
@@ -30,51 +30,42 @@ type joinedElectors struct {
 type joined struct {
 	*Leadership
 	register sync.Once
-	users    int
+	users    map[types.NamespacedName]bool // by where they note their progress
 }
 
-// Join returns the Leadership that the elector decides. Callers must call leave when they no longer
-// use it.
-func Join(elector Elector) (l *Leadership, leave func()) {
-	j := electors.join(elector)
+// Join returns the Leadership that the elector decides, for a receiver that notes its progress there; ok
+// is false if another one of this elector does. Callers must call leave when they no longer use it.
+func Join(elector Elector, progress types.NamespacedName) (l *Leadership, leave func(), ok bool) {
+	j := electors.join(elector, progress)
+	if j == nil {
+		return nil, nil, false
+	}
 	// The lock is not held: a call of the elector may wait for a receiver, and this for that call.
 	j.register.Do(func() { elector.SetCallBackFuncs(j.Started, j.Stopped) })
-	return j.Leadership, sync.OnceFunc(func() { electors.leave(elector, j) })
+	return j.Leadership, sync.OnceFunc(func() { electors.leave(elector, progress) }), true
 }
 
-func (s *joinedElectors) join(elector Elector) *joined {
+// join returns nil if another receiver of the elector has the same progress.
+func (s *joinedElectors) join(elector Elector, progress types.NamespacedName) *joined {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.byElector[elector] != nil {
-		s.byElector[elector].users++
-		return s.byElector[elector]
+	j := s.byElector[elector]
+	if j == nil {
+		j = &joined{Leadership: newLeadership(), users: map[types.NamespacedName]bool{}}
+		s.byElector[elector] = j
 	}
-	j := &joined{Leadership: newLeadership(), users: 1}
-	s.byElector[elector] = j
+	if j.users[progress] {
+		return nil
+	}
+	j.users[progress] = true
 	return j
 }
 
-func (s *joinedElectors) leave(elector Elector, j *joined) {
+func (s *joinedElectors) leave(elector Elector, progress types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j.users--; j.users == 0 {
+	users := s.byElector[elector].users
+	if delete(users, progress); len(users) == 0 {
 		delete(s.byElector, elector)
 	}
-}
-
-// LeaseOf returns the Lease of the extension k8s_leader_elector; empty if it is not known. The extension
-// has no method for it, so the two fields of its configuration are read by reflection.
-func LeaseOf(extension any) types.NamespacedName {
-	config := reflect.Indirect(reflect.ValueOf(extension))
-	if config.Kind() == reflect.Struct {
-		config = reflect.Indirect(config.FieldByName("config"))
-	}
-	if config.Kind() != reflect.Struct {
-		return types.NamespacedName{}
-	}
-	namespace, name := config.FieldByName("LeaseNamespace"), config.FieldByName("LeaseName")
-	if namespace.Kind() != reflect.String || name.Kind() != reflect.String {
-		return types.NamespacedName{}
-	}
-	return types.NamespacedName{Namespace: namespace.String(), Name: name.String()}
 }

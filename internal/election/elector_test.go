@@ -26,8 +26,13 @@ func (c *calls) SetCallBackFuncs(started func(context.Context), stopped func()) 
 func TestTheReceiversOfAnElectorRegisterOnceAndShareTheirTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elector := &calls{}
-		a, leaveA := Join(elector)
-		b, leaveB := Join(elector)
+		join := func(progress string) (*Leadership, func()) {
+			l, leave, ok := Join(elector, types.NamespacedName{Namespace: "ns", Name: progress})
+			require.True(t, ok)
+			return l, leave
+		}
+		a, leaveA := join("a")
+		b, leaveB := join("b")
 		require.Len(t, elector.started, 1)
 		elector.started[0](t.Context())
 		var terms []Term
@@ -56,16 +61,32 @@ func TestTheReceiversOfAnElectorRegisterOnceAndShareTheirTerms(t *testing.T) {
 
 		leaveA()
 		leaveA()
-		c, leaveC := Join(elector)
+		c, leaveC := join("a")
 		assert.Same(t, b, c)
 		leaveB()
 		leaveC()
-		d, leaveD := Join(elector)
+		d, leaveD := join("b")
 		assert.NotSame(t, b, d, "nothing is kept of an elector that no receiver uses")
 		assert.Len(t, elector.started, 2)
 		leaveD()
 		assert.Empty(t, electors.byElector)
 	})
+}
+
+func TestTwoReceiversOfAnElectorCannotHaveTheSameProgress(t *testing.T) {
+	elector, progress := &calls{}, types.NamespacedName{Namespace: "ns", Name: "progress"}
+	_, leave, ok := Join(elector, progress)
+	require.True(t, ok)
+	_, _, ok = Join(elector, progress)
+	assert.False(t, ok)
+	_, leaveOther, ok := Join(&calls{}, progress)
+	assert.True(t, ok, "replicas have the same, and electors of their own")
+	leave()
+	leaveOther()
+	_, leave, ok = Join(elector, progress)
+	assert.True(t, ok, "a receiver that starts again")
+	leave()
+	assert.Empty(t, electors.byElector)
 }
 
 func TestATermEndsWithTheContextOfItsStart(t *testing.T) {
@@ -86,43 +107,4 @@ func TestATermEndsWithTheContextOfItsStart(t *testing.T) {
 		l.Stopped()
 		assert.False(t, l.Leads())
 	})
-}
-
-type leaseConfig struct {
-	LeaseNamespace, LeaseName string
-	LeaseDuration             time.Duration
-}
-
-type otherConfig struct {
-	LeaseNamespace string
-	LeaseName      int
-}
-
-type extension[C any] struct {
-	config C
-}
-
-func TestTheLeaseOfTheElectorIsRead(t *testing.T) {
-	config := leaseConfig{"observability", "my-lease", 30 * time.Second}
-	want, unknown := types.NamespacedName{Namespace: "observability", Name: "my-lease"}, types.NamespacedName{}
-	for name, tt := range map[string]struct {
-		extension any
-		want      types.NamespacedName
-	}{
-		"pointers":                       {&extension[*leaseConfig]{&config}, want},
-		"values":                         {extension[leaseConfig]{config}, want},
-		"nil":                            {nil, unknown},
-		"a nil extension":                {(*extension[*leaseConfig])(nil), unknown},
-		"a nil configuration":            {&extension[*leaseConfig]{}, unknown},
-		"no configuration":               {struct{}{}, unknown},
-		"no struct":                      {7, unknown},
-		"the configuration is no struct": {extension[string]{config: "x"}, unknown},
-		"an empty configuration":         {&extension[*leaseConfig]{config: &leaseConfig{}}, unknown},
-		"a field is missing":             {&extension[struct{ LeaseName string }]{}, unknown},
-		"a field of another kind":        {&extension[otherConfig]{config: otherConfig{"observability", 7}}, unknown},
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tt.want, LeaseOf(tt.extension))
-		})
-	}
 }

@@ -21,10 +21,10 @@ import (
 
 // These values of From are not kinds on the chain.
 const (
-	Nearest   = "nearest"   // the first object up the chain that has the key
-	Namespace = "namespace" // the Namespace of the involved object
-	Node      = "node"      // the Node that k8s.node.name names
-	Event     = "event"     // the Event itself; the tag is an attribute of the record
+	FromNearest   = "nearest"   // the first object up the chain that has the key
+	FromNamespace = "namespace" // the Namespace of the involved object
+	FromNode      = "node"      // the Node that k8s.node.name names
+	FromEvent     = "event"     // the Event itself; the tag is an attribute of the record
 )
 
 // Rule is one rule in a user's configuration.
@@ -45,13 +45,13 @@ type Rule struct {
 
 // originOf returns one of the constants; empty: a kind.
 func originOf(from string) string {
-	for _, origin := range []string{Nearest, Namespace, Node, Event} {
+	for _, origin := range []string{FromNearest, FromNamespace, FromNode, FromEvent} {
 		if strings.EqualFold(from, origin) {
 			return origin
 		}
 	}
 	if from == "" {
-		return Nearest
+		return FromNearest
 	}
 	return ""
 }
@@ -105,16 +105,16 @@ func New(settings Settings) (*Extractor, error) {
 	service, errService := settings.Service.compile()
 	e := &Extractor{rules: slices.Concat(labels, annotations), service: service}
 	for _, r := range e.rules {
-		e.uses.Namespace = e.uses.Namespace || r.origin == Namespace
-		e.uses.Node = e.uses.Node || r.origin == Node
-		e.uses.Event = e.uses.Event || r.origin == Event
+		e.uses.Namespace = e.uses.Namespace || r.origin == FromNamespace
+		e.uses.Node = e.uses.Node || r.origin == FromNode
+		e.uses.Event = e.uses.Event || r.origin == FromEvent
 	}
 	e.uses.Container = service.has[InstanceID]
 	tellsRevisions := slices.ContainsFunc(e.rules, func(r rule) bool {
 		return slices.ContainsFunc(revisionLabels, func(key string) bool { return r.matches(key) && r.tellsRevisions(key) })
 	})
 	if e.uses.Node || e.uses.Event || tellsRevisions {
-		e.inMetric = slices.DeleteFunc(slices.Clone(e.rules), func(r rule) bool { return r.origin == Node || r.origin == Event })
+		e.inMetric = slices.DeleteFunc(slices.Clone(e.rules), func(r rule) bool { return r.origin == FromNode || r.origin == FromEvent })
 	}
 	return e, errors.Join(errLabels, errAnnotations, errService)
 }
@@ -155,7 +155,7 @@ func (r Rule) compile(from part) (rule, error) {
 	if c.origin == "" {
 		var err error
 		if c.kind, err = kind.Parse(r.From); err != nil {
-			return c, fmt.Errorf(".from: %w; other values are %s, %s, %s and %s", err, Nearest, Namespace, Node, Event)
+			return c, fmt.Errorf(".from: %w; other values are %s, %s, %s and %s", err, FromNearest, FromNamespace, FromNode, FromEvent)
 		}
 	}
 	return c, nil
@@ -187,7 +187,7 @@ func (e *Extractor) KeepAnnotation(key string) bool { return e.keeps(annotation,
 // KeepFirst reports whether a rule names a label or an annotation of this key, or the service or the
 // trace of a record needs it. What key_regex matches must not displace it.
 func (e *Extractor) KeepFirst(key string) bool {
-	isNamed := func(r rule) bool { return r.origin != Event && r.regex == nil && r.key == key }
+	isNamed := func(r rule) bool { return r.origin != FromEvent && r.regex == nil && r.key == key }
 	return slices.ContainsFunc(e.rules, isNamed) || slices.ContainsFunc(e.service.rules, isNamed) ||
 		key == podTemplateHash || key == Traceparent || strings.HasPrefix(key, otelAnnotation)
 }
@@ -199,13 +199,13 @@ func (e *Extractor) KeepEventLabel(key string) bool { return e.keepsOfEvent(labe
 func (e *Extractor) KeepEventAnnotation(key string) bool { return e.keepsOfEvent(annotation, key) }
 
 func (e *Extractor) keeps(part part, key string) bool {
-	return slices.ContainsFunc(e.rules, func(r rule) bool { return r.origin != Event && r.part == part && r.matches(key) }) ||
+	return slices.ContainsFunc(e.rules, func(r rule) bool { return r.origin != FromEvent && r.part == part && r.matches(key) }) ||
 		slices.ContainsFunc(e.service.rules, func(r rule) bool { return r.part == part && r.matches(key) }) ||
 		key == alwaysKept[part]
 }
 
 func (e *Extractor) keepsOfEvent(part part, key string) bool {
-	return slices.ContainsFunc(e.rules, func(r rule) bool { return r.origin == Event && r.part == part && r.matches(key) })
+	return slices.ContainsFunc(e.rules, func(r rule) bool { return r.origin == FromEvent && r.part == part && r.matches(key) })
 }
 
 func (r rule) matches(key string) bool {

@@ -229,7 +229,7 @@ func TestOfWhatNamesAServiceOnlyTheRightPartIsKept(t *testing.T) {
 
 // A value of an Event or a Node would split the series of a workload.
 func TestAFallbackOfAnEventOrANodeIsTheValueOfTheMetric(t *testing.T) {
-	for _, first := range []string{Event, Node} {
+	for _, first := range []string{FromEvent, FromNode} {
 		e, err := New(Settings{Labels: []Rule{{TagName: "team", Key: "team", From: first}, {TagName: "team", Key: "team"}}})
 		require.NoError(t, err)
 		other := &resolver.Object{APIVersion: "v1", Kind: first, Labels: values{"team": "of the " + first}}
@@ -338,7 +338,7 @@ func TestTagsThatARegexMatchesAreTheLastOnes(t *testing.T) {
 
 func TestWhatARuleOrTheServiceNeedsIsKeptFirst(t *testing.T) {
 	e, err := New(Settings{
-		Labels: []Rule{{KeyRegex: ".*"}, {Key: "team"}, {Key: "run", From: Event}}, Annotations: []Rule{{KeyRegex: ".*"}, {TagName: "owner", Key: "owner"}},
+		Labels: []Rule{{KeyRegex: ".*"}, {Key: "team"}, {Key: "run", From: FromEvent}}, Annotations: []Rule{{KeyRegex: ".*"}, {TagName: "owner", Key: "owner"}},
 		Service: Service{Metadata: serviceAttributes, OTelAnnotations: true},
 	})
 	require.NoError(t, err)

@@ -117,7 +117,7 @@ func (f *found) add(t Tag, origin string, isMatched bool) {
 		return
 	}
 	list := &f.resource
-	if origin == Event {
+	if origin == FromEvent {
 		list = &f.record
 	}
 	switch {
@@ -134,11 +134,11 @@ func (f *found) add(t Tag, origin string, isMatched bool) {
 
 func (r rule) find(from Sources, f *found) {
 	switch r.origin {
-	case Namespace:
+	case FromNamespace:
 		r.findIn(from.Namespace, f)
-	case Node:
+	case FromNode:
 		r.findIn(from.Node, f)
-	case Event:
+	case FromEvent:
 		r.findIn(from.Event, f)
 	case involved:
 		r.findIn(from.Chain[0], f)

@@ -5,6 +5,7 @@
 package kubeclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -41,6 +42,8 @@ type Auth struct {
 	Type       string // one of the Auth constants
 	Kubeconfig string // with AuthKubeConfig: a path; empty means the usual loading rules
 	Context    string // with AuthKubeConfig: empty means the current context
+	// Dial opens the connections. Nil means with client-go's default timeouts.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // RESTConfig returns the configuration for the settings. The error names what could not be read and
@@ -51,7 +54,9 @@ func RESTConfig(auth Auth, version string) (*rest.Config, error) {
 		return nil, err
 	}
 	config.UserAgent = fmt.Sprintf("kube-events-receiver/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
-	config.Dial = Dial
+	if config.Dial = auth.Dial; config.Dial == nil {
+		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
 	config.ContentType = protobuf
 	config.AcceptContentTypes = protobuf + "," + json
 	return config, nil
@@ -154,10 +159,6 @@ func unauthenticated() (*rest.Config, error) {
 	}
 	return config, nil
 }
-
-// Dial opens every connection to an API server, with client-go's default timeouts. Tests that run
-// the receiver without a network replace it before any receiver starts.
-var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 
 // Events returns a client for the core API group that knows no other types, in protobuf. It has no
 // client-side rate limit: a stream sends few requests, and none of them may wait behind lookups.

@@ -2,12 +2,241 @@
 
 package metadata
 
+import (
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/filter"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver"
+	conventions "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"slices"
+	"time"
+)
+
 const (
 	AggregationStrategySum = "sum"
 	AggregationStrategyAvg = "avg"
 	AggregationStrategyMin = "min"
 	AggregationStrategyMax = "max"
 )
+
+// AttributeCause specifies the value cause attribute.
+type AttributeCause int
+
+const (
+	_ AttributeCause = iota
+	AttributeCauseEnded
+	AttributeCauseExpired
+	AttributeCauseUnauthorized
+	AttributeCauseForbidden
+	AttributeCauseUnavailable
+	AttributeCauseSilent
+	AttributeCauseIdle
+)
+
+// String returns the string representation of the AttributeCause.
+func (av AttributeCause) String() string {
+	switch av {
+	case AttributeCauseEnded:
+		return "ended"
+	case AttributeCauseExpired:
+		return "expired"
+	case AttributeCauseUnauthorized:
+		return "unauthorized"
+	case AttributeCauseForbidden:
+		return "forbidden"
+	case AttributeCauseUnavailable:
+		return "unavailable"
+	case AttributeCauseSilent:
+		return "silent"
+	case AttributeCauseIdle:
+		return "idle"
+	}
+	return ""
+}
+
+// MapAttributeCause is a helper map of string to AttributeCause attribute value.
+var MapAttributeCause = map[string]AttributeCause{
+	"ended":        AttributeCauseEnded,
+	"expired":      AttributeCauseExpired,
+	"unauthorized": AttributeCauseUnauthorized,
+	"forbidden":    AttributeCauseForbidden,
+	"unavailable":  AttributeCauseUnavailable,
+	"silent":       AttributeCauseSilent,
+	"idle":         AttributeCauseIdle,
+}
+
+// AttributeK8sOwnerResolution specifies the value k8s.owner.resolution attribute.
+type AttributeK8sOwnerResolution int
+
+const (
+	_ AttributeK8sOwnerResolution = iota
+	AttributeK8sOwnerResolutionComplete
+	AttributeK8sOwnerResolutionAmbiguous
+	AttributeK8sOwnerResolutionNotFound
+	AttributeK8sOwnerResolutionForbidden
+	AttributeK8sOwnerResolutionTimeout
+	AttributeK8sOwnerResolutionUnavailable
+	AttributeK8sOwnerResolutionCycle
+	AttributeK8sOwnerResolutionDepth
+	AttributeK8sOwnerResolutionForeign
+)
+
+// String returns the string representation of the AttributeK8sOwnerResolution.
+func (av AttributeK8sOwnerResolution) String() string {
+	switch av {
+	case AttributeK8sOwnerResolutionComplete:
+		return "complete"
+	case AttributeK8sOwnerResolutionAmbiguous:
+		return "ambiguous"
+	case AttributeK8sOwnerResolutionNotFound:
+		return "not_found"
+	case AttributeK8sOwnerResolutionForbidden:
+		return "forbidden"
+	case AttributeK8sOwnerResolutionTimeout:
+		return "timeout"
+	case AttributeK8sOwnerResolutionUnavailable:
+		return "unavailable"
+	case AttributeK8sOwnerResolutionCycle:
+		return "cycle"
+	case AttributeK8sOwnerResolutionDepth:
+		return "depth"
+	case AttributeK8sOwnerResolutionForeign:
+		return "foreign"
+	}
+	return ""
+}
+
+// MapAttributeK8sOwnerResolution is a helper map of string to AttributeK8sOwnerResolution attribute value.
+var MapAttributeK8sOwnerResolution = map[string]AttributeK8sOwnerResolution{
+	"complete":    AttributeK8sOwnerResolutionComplete,
+	"ambiguous":   AttributeK8sOwnerResolutionAmbiguous,
+	"not_found":   AttributeK8sOwnerResolutionNotFound,
+	"forbidden":   AttributeK8sOwnerResolutionForbidden,
+	"timeout":     AttributeK8sOwnerResolutionTimeout,
+	"unavailable": AttributeK8sOwnerResolutionUnavailable,
+	"cycle":       AttributeK8sOwnerResolutionCycle,
+	"depth":       AttributeK8sOwnerResolutionDepth,
+	"foreign":     AttributeK8sOwnerResolutionForeign,
+}
+
+// AttributeResolution specifies the value resolution attribute.
+type AttributeResolution int
+
+const (
+	_ AttributeResolution = iota
+	AttributeResolutionComplete
+	AttributeResolutionAmbiguous
+	AttributeResolutionNotFound
+	AttributeResolutionForbidden
+	AttributeResolutionTimeout
+	AttributeResolutionUnavailable
+	AttributeResolutionCycle
+	AttributeResolutionDepth
+	AttributeResolutionForeign
+)
+
+// String returns the string representation of the AttributeResolution.
+func (av AttributeResolution) String() string {
+	switch av {
+	case AttributeResolutionComplete:
+		return "complete"
+	case AttributeResolutionAmbiguous:
+		return "ambiguous"
+	case AttributeResolutionNotFound:
+		return "not_found"
+	case AttributeResolutionForbidden:
+		return "forbidden"
+	case AttributeResolutionTimeout:
+		return "timeout"
+	case AttributeResolutionUnavailable:
+		return "unavailable"
+	case AttributeResolutionCycle:
+		return "cycle"
+	case AttributeResolutionDepth:
+		return "depth"
+	case AttributeResolutionForeign:
+		return "foreign"
+	}
+	return ""
+}
+
+// MapAttributeResolution is a helper map of string to AttributeResolution attribute value.
+var MapAttributeResolution = map[string]AttributeResolution{
+	"complete":    AttributeResolutionComplete,
+	"ambiguous":   AttributeResolutionAmbiguous,
+	"not_found":   AttributeResolutionNotFound,
+	"forbidden":   AttributeResolutionForbidden,
+	"timeout":     AttributeResolutionTimeout,
+	"unavailable": AttributeResolutionUnavailable,
+	"cycle":       AttributeResolutionCycle,
+	"depth":       AttributeResolutionDepth,
+	"foreign":     AttributeResolutionForeign,
+}
+
+// AttributeResult specifies the value result attribute.
+type AttributeResult int
+
+const (
+	_ AttributeResult = iota
+	AttributeResultFound
+	AttributeResultNotFound
+	AttributeResultForbidden
+	AttributeResultTimeout
+	AttributeResultUnavailable
+)
+
+// String returns the string representation of the AttributeResult.
+func (av AttributeResult) String() string {
+	switch av {
+	case AttributeResultFound:
+		return "found"
+	case AttributeResultNotFound:
+		return "not_found"
+	case AttributeResultForbidden:
+		return "forbidden"
+	case AttributeResultTimeout:
+		return "timeout"
+	case AttributeResultUnavailable:
+		return "unavailable"
+	}
+	return ""
+}
+
+// MapAttributeResult is a helper map of string to AttributeResult attribute value.
+var MapAttributeResult = map[string]AttributeResult{
+	"found":       AttributeResultFound,
+	"not_found":   AttributeResultNotFound,
+	"forbidden":   AttributeResultForbidden,
+	"timeout":     AttributeResultTimeout,
+	"unavailable": AttributeResultUnavailable,
+}
+
+// AttributeVerb specifies the value verb attribute.
+type AttributeVerb int
+
+const (
+	_ AttributeVerb = iota
+	AttributeVerbGet
+	AttributeVerbList
+)
+
+// String returns the string representation of the AttributeVerb.
+func (av AttributeVerb) String() string {
+	switch av {
+	case AttributeVerbGet:
+		return "get"
+	case AttributeVerbList:
+		return "list"
+	}
+	return ""
+}
+
+// MapAttributeVerb is a helper map of string to AttributeVerb attribute value.
+var MapAttributeVerb = map[string]AttributeVerb{
+	"get":  AttributeVerbGet,
+	"list": AttributeVerbList,
+}
 
 // AttributeWaitCause specifies the value wait_cause attribute.
 type AttributeWaitCause int
@@ -37,4 +266,619 @@ var MapAttributeWaitCause = map[string]AttributeWaitCause{
 	"gathering":  AttributeWaitCauseGathering,
 	"lookups":    AttributeWaitCauseLookups,
 	"delivering": AttributeWaitCauseDelivering,
+}
+
+var MetricsInfo = metricsInfo{
+	K8sEventOccurrences: metricInfo{
+		Name:       "k8s.event.occurrences",
+		Attributes: []string{"k8s.cluster.name", "k8s.cluster.uid", "k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name", "k8s.workload.uid", "k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow"},
+	},
+}
+
+type metricsInfo struct {
+	K8sEventOccurrences metricInfo
+}
+
+type metricInfo struct {
+	Name       string
+	Attributes []string
+}
+
+type MetricAttributeOption interface {
+	apply(pmetric.NumberDataPoint)
+}
+
+type metricAttributeOptionFunc func(pmetric.NumberDataPoint)
+
+func (maof metricAttributeOptionFunc) apply(dp pmetric.NumberDataPoint) {
+	maof(dp)
+}
+
+func WithOtelMetricOverflowMetricAttribute(otelMetricOverflowAttributeValue bool) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutBool("otel.metric.overflow", otelMetricOverflowAttributeValue)
+	})
+}
+
+type metricK8sEventOccurrences struct {
+	data          pmetric.Metric                  // data buffer for generated metric.
+	config        K8sEventOccurrencesMetricConfig // metric config provided by user.
+	capacity      int                             // max observed number of data points added to the metric.
+	aggDataPoints []int64                         // slice containing number of aggregated datapoints at each index
+}
+
+// init fills k8s.event.occurrences metric with initial data.
+func (m *metricK8sEventOccurrences) init() {
+	m.data.SetName("k8s.event.occurrences")
+	m.data.SetDescription("Occurrences of Kubernetes Events since the start time.")
+	m.data.SetUnit("{occurrence}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricK8sEventOccurrences) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, k8sClusterNameAttributeValue string, k8sClusterUIDAttributeValue string, k8sNamespaceNameAttributeValue string, k8sWorkloadAPIVersionAttributeValue string, k8sWorkloadKindAttributeValue string, k8sWorkloadNameAttributeValue string, k8sWorkloadUIDAttributeValue string, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sClusterName) {
+		dp.Attributes().PutStr("k8s.cluster.name", k8sClusterNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID) {
+		dp.Attributes().PutStr("k8s.cluster.uid", k8sClusterUIDAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName) {
+		dp.Attributes().PutStr("k8s.namespace.name", k8sNamespaceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion) {
+		dp.Attributes().PutStr("k8s.workload.api_version", k8sWorkloadAPIVersionAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind) {
+		dp.Attributes().PutStr("k8s.workload.kind", k8sWorkloadKindAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName) {
+		dp.Attributes().PutStr("k8s.workload.name", k8sWorkloadNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID) {
+		dp.Attributes().PutStr("k8s.workload.uid", k8sWorkloadUIDAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sEventReason) {
+		dp.Attributes().PutStr("k8s.event.reason", k8sEventReasonAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sEventType) {
+		dp.Attributes().PutStr("k8s.event.type", k8sEventTypeAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind) {
+		dp.Attributes().PutStr("k8s.object.kind", k8sObjectKindAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricK8sEventOccurrences) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricK8sEventOccurrences) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricK8sEventOccurrences(cfg K8sEventOccurrencesMetricConfig) metricK8sEventOccurrences {
+	m := metricK8sEventOccurrences{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+// MetricsBuilder provides an interface for scrapers to report metrics while taking care of all the transformations
+// required to produce metric representation defined in metadata and user config.
+type MetricsBuilder struct {
+	config                         MetricsBuilderConfig // config of the metrics builder.
+	startTime                      pcommon.Timestamp    // start time that will be applied to all recorded data points.
+	metricsCapacity                int                  // maximum observed number of metrics per resource.
+	metricsBuffer                  pmetric.Metrics      // accumulates metrics data before emitting.
+	buildInfo                      component.BuildInfo  // contains version information.
+	resourceAttributeIncludeFilter map[string]filter.Filter
+	resourceAttributeExcludeFilter map[string]filter.Filter
+	metricK8sEventOccurrences      metricK8sEventOccurrences
+}
+
+// MetricBuilderOption applies changes to default metrics builder.
+type MetricBuilderOption interface {
+	apply(*MetricsBuilder)
+}
+
+type metricBuilderOptionFunc func(mb *MetricsBuilder)
+
+func (mbof metricBuilderOptionFunc) apply(mb *MetricsBuilder) {
+	mbof(mb)
+}
+
+// WithStartTime sets startTime on the metrics builder.
+func WithStartTime(startTime pcommon.Timestamp) MetricBuilderOption {
+	return metricBuilderOptionFunc(func(mb *MetricsBuilder) {
+		mb.startTime = startTime
+	})
+}
+func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, options ...MetricBuilderOption) *MetricsBuilder {
+	mb := &MetricsBuilder{
+		config:                         mbc,
+		startTime:                      pcommon.NewTimestampFromTime(time.Now()),
+		metricsBuffer:                  pmetric.NewMetrics(),
+		buildInfo:                      settings.BuildInfo,
+		metricK8sEventOccurrences:      newMetricK8sEventOccurrences(mbc.Metrics.K8sEventOccurrences),
+		resourceAttributeIncludeFilter: make(map[string]filter.Filter),
+		resourceAttributeExcludeFilter: make(map[string]filter.Filter),
+	}
+	if mbc.ResourceAttributes.K8sClusterName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.cluster.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sClusterName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sClusterName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.cluster.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sClusterName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sClusterUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.cluster.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sClusterUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sClusterUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.cluster.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sClusterUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sContainerName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.container.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sContainerName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sContainerName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.container.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sContainerName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sCronjobName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.cronjob.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sCronjobName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sCronjobName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.cronjob.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sCronjobName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sCronjobUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.cronjob.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sCronjobUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sCronjobUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.cronjob.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sCronjobUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sDaemonsetName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.daemonset.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sDaemonsetName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sDaemonsetName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.daemonset.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sDaemonsetName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sDaemonsetUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.daemonset.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sDaemonsetUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sDaemonsetUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.daemonset.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sDaemonsetUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sDeploymentName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.deployment.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sDeploymentName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sDeploymentName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.deployment.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sDeploymentName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sDeploymentUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.deployment.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sDeploymentUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sDeploymentUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.deployment.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sDeploymentUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sHpaName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.hpa.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sHpaName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sHpaName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.hpa.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sHpaName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sHpaUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.hpa.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sHpaUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sHpaUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.hpa.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sHpaUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sJobName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.job.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sJobName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sJobName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.job.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sJobName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sJobUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.job.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sJobUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sJobUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.job.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sJobUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sNamespaceName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.namespace.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sNamespaceName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sNamespaceName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.namespace.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sNamespaceName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sNodeName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.node.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sNodeName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sNodeName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.node.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sNodeName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sNodeUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.node.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sNodeUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sNodeUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.node.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sNodeUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sObjectAPIVersion.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.object.api_version"] = filter.CreateFilter(mbc.ResourceAttributes.K8sObjectAPIVersion.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sObjectAPIVersion.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.object.api_version"] = filter.CreateFilter(mbc.ResourceAttributes.K8sObjectAPIVersion.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sObjectKind.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.object.kind"] = filter.CreateFilter(mbc.ResourceAttributes.K8sObjectKind.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sObjectKind.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.object.kind"] = filter.CreateFilter(mbc.ResourceAttributes.K8sObjectKind.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sObjectName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.object.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sObjectName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sObjectName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.object.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sObjectName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sObjectUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.object.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sObjectUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sObjectUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.object.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sObjectUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerAPIVersion.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.owner.api_version"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerAPIVersion.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerAPIVersion.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.owner.api_version"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerAPIVersion.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerChain.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.owner.chain"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerChain.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerChain.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.owner.chain"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerChain.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerKind.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.owner.kind"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerKind.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerKind.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.owner.kind"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerKind.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.owner.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.owner.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.owner.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sOwnerUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.owner.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sOwnerUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sPersistentvolumeName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.persistentvolume.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPersistentvolumeName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sPersistentvolumeName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.persistentvolume.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPersistentvolumeName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sPersistentvolumeUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.persistentvolume.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPersistentvolumeUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sPersistentvolumeUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.persistentvolume.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPersistentvolumeUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sPersistentvolumeclaimName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.persistentvolumeclaim.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPersistentvolumeclaimName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sPersistentvolumeclaimName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.persistentvolumeclaim.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPersistentvolumeclaimName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sPersistentvolumeclaimUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.persistentvolumeclaim.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPersistentvolumeclaimUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sPersistentvolumeclaimUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.persistentvolumeclaim.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPersistentvolumeclaimUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sPodName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.pod.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPodName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sPodName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.pod.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPodName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sPodUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.pod.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPodUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sPodUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.pod.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sPodUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sReplicasetName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.replicaset.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sReplicasetName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sReplicasetName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.replicaset.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sReplicasetName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sReplicasetUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.replicaset.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sReplicasetUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sReplicasetUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.replicaset.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sReplicasetUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sReplicationcontrollerName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.replicationcontroller.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sReplicationcontrollerName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sReplicationcontrollerName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.replicationcontroller.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sReplicationcontrollerName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sReplicationcontrollerUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.replicationcontroller.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sReplicationcontrollerUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sReplicationcontrollerUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.replicationcontroller.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sReplicationcontrollerUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sResourcequotaName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.resourcequota.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sResourcequotaName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sResourcequotaName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.resourcequota.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sResourcequotaName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sResourcequotaUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.resourcequota.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sResourcequotaUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sResourcequotaUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.resourcequota.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sResourcequotaUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sServiceName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.service.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sServiceName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sServiceName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.service.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sServiceName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sServiceUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.service.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sServiceUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sServiceUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.service.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sServiceUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sStatefulsetName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.statefulset.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sStatefulsetName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sStatefulsetName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.statefulset.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sStatefulsetName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sStatefulsetUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.statefulset.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sStatefulsetUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sStatefulsetUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.statefulset.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sStatefulsetUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sStorageclassName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.storageclass.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sStorageclassName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sStorageclassName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.storageclass.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sStorageclassName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sWorkloadAPIVersion.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.workload.api_version"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadAPIVersion.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sWorkloadAPIVersion.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.workload.api_version"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadAPIVersion.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sWorkloadKind.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.workload.kind"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadKind.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sWorkloadKind.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.workload.kind"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadKind.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sWorkloadName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.workload.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sWorkloadName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.workload.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.K8sWorkloadUID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.workload.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadUID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sWorkloadUID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.workload.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadUID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.ServiceInstanceID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["service.instance.id"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceInstanceID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.ServiceInstanceID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["service.instance.id"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceInstanceID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.ServiceName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["service.name"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.ServiceName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["service.name"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.ServiceNamespace.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["service.namespace"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceNamespace.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.ServiceNamespace.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["service.namespace"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceNamespace.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.ServiceVersion.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["service.version"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceVersion.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.ServiceVersion.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["service.version"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceVersion.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.TiltManifest.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["tilt.manifest"] = filter.CreateFilter(mbc.ResourceAttributes.TiltManifest.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.TiltManifest.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["tilt.manifest"] = filter.CreateFilter(mbc.ResourceAttributes.TiltManifest.MetricsExclude)
+	}
+
+	for _, op := range options {
+		op.apply(mb)
+	}
+	return mb
+}
+
+// NewResourceBuilder returns a new resource builder that should be used to build a resource associated with for the emitted metrics.
+func (mb *MetricsBuilder) NewResourceBuilder() *ResourceBuilder {
+	return NewResourceBuilder(mb.config.ResourceAttributes)
+}
+
+// updateCapacity updates max length of metrics and resource attributes that will be used for the slice capacity.
+func (mb *MetricsBuilder) updateCapacity(rm pmetric.ResourceMetrics) {
+	if mb.metricsCapacity < rm.ScopeMetrics().At(0).Metrics().Len() {
+		mb.metricsCapacity = rm.ScopeMetrics().At(0).Metrics().Len()
+	}
+}
+
+// ResourceMetricsOption applies changes to provided resource metrics.
+type ResourceMetricsOption interface {
+	apply(pmetric.ResourceMetrics)
+}
+
+type resourceMetricsOptionFunc func(pmetric.ResourceMetrics)
+
+func (rmof resourceMetricsOptionFunc) apply(rm pmetric.ResourceMetrics) {
+	rmof(rm)
+}
+
+// WithResource sets the provided resource on the emitted ResourceMetrics.
+// It's recommended to use ResourceBuilder to create the resource.
+func WithResource(res pcommon.Resource) ResourceMetricsOption {
+	return resourceMetricsOptionFunc(func(rm pmetric.ResourceMetrics) {
+		res.CopyTo(rm.Resource())
+	})
+}
+
+// WithStartTimeOverride overrides start time for all the resource metrics data points.
+// This option should be only used if different start time has to be set on metrics coming from different resources.
+func WithStartTimeOverride(start pcommon.Timestamp) ResourceMetricsOption {
+	return resourceMetricsOptionFunc(func(rm pmetric.ResourceMetrics) {
+		var dps pmetric.NumberDataPointSlice
+		metrics := rm.ScopeMetrics().At(0).Metrics()
+		for i := 0; i < metrics.Len(); i++ {
+			switch metrics.At(i).Type() {
+			case pmetric.MetricTypeGauge:
+				dps = metrics.At(i).Gauge().DataPoints()
+			case pmetric.MetricTypeSum:
+				dps = metrics.At(i).Sum().DataPoints()
+			}
+			for j := 0; j < dps.Len(); j++ {
+				dps.At(j).SetStartTimestamp(start)
+			}
+		}
+	})
+}
+
+// EmitForResource saves all the generated metrics under a new resource and updates the internal state to be ready for
+// recording another set of data points as part of another resource. This function can be helpful when one scraper
+// needs to emit metrics from several resources. Otherwise calling this function is not required,
+// just `Emit` function can be called instead.
+// Resource attributes should be provided as ResourceMetricsOption arguments.
+func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
+	rm := pmetric.NewResourceMetrics()
+	rm.SetSchemaUrl(conventions.SchemaURL)
+	ils := rm.ScopeMetrics().AppendEmpty()
+	ils.Scope().SetName(ScopeName)
+	ils.Scope().SetVersion(mb.buildInfo.Version)
+	ils.Metrics().EnsureCapacity(mb.metricsCapacity)
+	mb.metricK8sEventOccurrences.emit(ils.Metrics())
+
+	for _, op := range options {
+		op.apply(rm)
+	}
+	for attr, filter := range mb.resourceAttributeIncludeFilter {
+		if val, ok := rm.Resource().Attributes().Get(attr); ok && !filter.Matches(val.AsString()) {
+			return
+		}
+	}
+	for attr, filter := range mb.resourceAttributeExcludeFilter {
+		if val, ok := rm.Resource().Attributes().Get(attr); ok && filter.Matches(val.AsString()) {
+			return
+		}
+	}
+
+	if ils.Metrics().Len() > 0 {
+		mb.updateCapacity(rm)
+		rm.MoveTo(mb.metricsBuffer.ResourceMetrics().AppendEmpty())
+	}
+}
+
+// Emit returns all the metrics accumulated by the metrics builder and updates the internal state to be ready for
+// recording another set of metrics. This function will be responsible for applying all the transformations required to
+// produce metric representation defined in metadata and user config, e.g. delta or cumulative.
+func (mb *MetricsBuilder) Emit(options ...ResourceMetricsOption) pmetric.Metrics {
+	mb.EmitForResource(options...)
+	metrics := mb.metricsBuffer
+	mb.metricsBuffer = pmetric.NewMetrics()
+	return metrics
+}
+
+// RecordK8sEventOccurrencesDataPoint adds a data point to k8s.event.occurrences metric.
+func (mb *MetricsBuilder) RecordK8sEventOccurrencesDataPoint(ts pcommon.Timestamp, val int64, k8sClusterNameAttributeValue string, k8sClusterUIDAttributeValue string, k8sNamespaceNameAttributeValue string, k8sWorkloadAPIVersionAttributeValue string, k8sWorkloadKindAttributeValue string, k8sWorkloadNameAttributeValue string, k8sWorkloadUIDAttributeValue string, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricK8sEventOccurrences.recordDataPoint(mb.startTime, ts, val, k8sClusterNameAttributeValue, k8sClusterUIDAttributeValue, k8sNamespaceNameAttributeValue, k8sWorkloadAPIVersionAttributeValue, k8sWorkloadKindAttributeValue, k8sWorkloadNameAttributeValue, k8sWorkloadUIDAttributeValue, k8sEventReasonAttributeValue, k8sEventTypeAttributeValue, k8sObjectKindAttributeValue, options...)
+}
+
+// Reset resets metrics builder to its initial state. It should be used when external metrics source is restarted,
+// and metrics builder should update its startTime and reset it's internal state accordingly.
+func (mb *MetricsBuilder) Reset(options ...MetricBuilderOption) {
+	mb.startTime = pcommon.NewTimestampFromTime(time.Now())
+	for _, op := range options {
+		op.apply(mb)
+	}
 }

@@ -90,9 +90,9 @@ func about(o apitest.Object, reporter string) observation.Observation {
 }
 
 var (
-	fromNamespace = extract.Rule{TagName: "team", Key: "team", From: extract.Namespace}
-	fromNode      = extract.Rule{TagName: "zone", Key: "zone", From: extract.Node}
-	fromEvent     = extract.Rule{TagName: "by", Key: "team", From: extract.Event}
+	fromNamespace = extract.Rule{TagName: "team", Key: "team", From: extract.FromNamespace}
+	fromNode      = extract.Rule{TagName: "zone", Key: "zone", From: extract.FromNode}
+	fromEvent     = extract.Rule{TagName: "by", Key: "team", From: extract.FromEvent}
 )
 
 func TestTagsOfTheNamespaceAndTheNode(t *testing.T) {

@@ -6,6 +6,8 @@
 package apitest
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -32,6 +34,8 @@ var (
 // methods may be called concurrently.
 type Server struct {
 	URL string
+	// Dial connects to the server, if it has no address.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Objects has the rest of the cluster.
 	Objects *Objects
 

@@ -11,37 +11,30 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
-// LeaseNamespace and leaseName name the lease of the leader election, and ProgressName the ConfigMap
-// that the receiver keeps next to it.
+// ProgressNamespace and ProgressName name the ConfigMap in which the leader notes its progress.
 const (
-	LeaseNamespace = "observability"
-	leaseName      = "kube-events"
-	ProgressName   = "kube-events-kube-events"
+	ProgressNamespace = "observability"
+	ProgressName      = "kube-events-progress"
 )
 
-// Elector is a leader elector whose elections a test decides. The lease of an Elector without values
-// is not known.
+// Elector is a leader elector whose elections a test decides.
 type Elector struct {
 	component.StartFunc
 	component.ShutdownFunc
-	config *leaseConfig // The receiver reads it by reflection, as that of the extension k8s_leader_elector.
 
 	mu      sync.Mutex
 	started []func(context.Context)
 	stopped []func()
 }
 
-type leaseConfig struct{ LeaseNamespace, LeaseName string }
-
 // NewElector returns an elector of which nobody is the leader.
-func NewElector() *Elector {
-	return &Elector{config: &leaseConfig{LeaseNamespace: LeaseNamespace, LeaseName: leaseName}}
-}
+func NewElector() *Elector { return &Elector{} }
 
 // SetCallBackFuncs registers a receiver.
 func (e *Elector) SetCallBackFuncs(started func(context.Context), stopped func()) {
@@ -71,7 +64,7 @@ func (e *Elector) CallFirst(stopped func()) {
 
 // Pause lets the receivers find that their process has not run for a minute.
 func (e *Elector) Pause() {
-	l, leave := election.Join(e)
+	l, leave, _ := election.Join(e, types.NamespacedName{})
 	defer leave()
 	l.NoteBeat(time.Now().Add(time.Minute))
 }
@@ -99,12 +92,12 @@ func NewReplica(t *testing.T, api *apitest.Server, on *Disk, config string) *Pro
 
 // NotedProgress returns the progress of the leader's cluster-wide stream; empty if there is none.
 func NotedProgress(api *apitest.Server) string {
-	streams := api.ConfigMap(LeaseNamespace, ProgressName)["streams"]
+	streams := api.ConfigMap(ProgressNamespace, ProgressName)["streams"]
 	version, _ := strings.CutPrefix(streams, `{"":"`)
 	return strings.TrimSuffix(version, `"}`)
 }
 
 // NoteProgress notes progress of the cluster-wide stream, as the leader of another replica does.
 func NoteProgress(api *apitest.Server, cluster, version string) {
-	api.PutConfigMap(LeaseNamespace, ProgressName, map[string]string{"cluster": cluster, "leader": "another", "streams": `{"":"` + version + `"}`})
+	api.PutConfigMap(ProgressNamespace, ProgressName, map[string]string{"cluster": cluster, "leader": "another", "streams": `{"":"` + version + `"}`})
 }

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
@@ -34,12 +33,10 @@ func InBubble(t *testing.T, test func(t *testing.T, api *apitest.Server)) {
 			defer close(served)
 			_ = server.Serve(accepted)
 		}()
-		dial := kubeclient.Dial
-		kubeclient.Dial = accepted.dial
+		api.Dial = accepted.dial
 		t.Cleanup(func() {
 			// A request that Shutdown canceled can still be opening its connection.
 			synctest.Wait()
-			kubeclient.Dial = dial
 			close(accepted)
 			_ = server.Close()
 			<-served

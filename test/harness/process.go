@@ -99,7 +99,7 @@ func Launch(t *testing.T, api *apitest.Server, o Options) *Process {
 		p.Logs = o.Logs
 	}
 	p.Host = &Host{Extensions: map[component.ID]component.Component{}}
-	cfg := ConfigFor(t, api.URL, o.Config)
+	cfg := ConfigFor(t, api, o.Config)
 	cfg.CollectionInterval = cmp.Or(o.Interval, 100*time.Millisecond)
 	if o.Disk != nil {
 		id := component.MustNewID("disk")
@@ -108,6 +108,7 @@ func Launch(t *testing.T, api *apitest.Server, o Options) *Process {
 	if o.Elector != nil {
 		id := component.MustNewID("vote")
 		cfg.LeaderElector, p.Host.Extensions[id] = &id, o.Elector
+		cfg.ProgressConfigMap = ProgressNamespace + "/" + strings.TrimSuffix(ProgressName+"."+o.Name, ".")
 	}
 	if p.Telemetry = o.Telemetry; p.Telemetry == nil {
 		p.Telemetry = componenttest.NewTelemetry()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 // Timeout is how long tests outside of a bubble wait.
@@ -39,15 +40,15 @@ func Configured(t *testing.T, written string) *kubeeventsreceiver.Config {
 	return cfg
 }
 
-// ConfigFor returns a configuration that reaches the fake API server.
-func ConfigFor(t *testing.T, url, more string) *kubeeventsreceiver.Config {
+// ConfigFor returns a configuration that reaches the API server.
+func ConfigFor(t *testing.T, api *apitest.Server, more string) *kubeeventsreceiver.Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	content := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}],
-contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}]}`, url)
+contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}]}`, api.URL)
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	cfg := Configured(t, more)
-	cfg.AuthType, cfg.Kubeconfig = "kubeConfig", path
+	cfg.AuthType, cfg.Kubeconfig, cfg.Dial = "kubeConfig", path, api.Dial
 	cfg.RetryOnFailure.InitialInterval = 10 * time.Millisecond
 	require.NoError(t, cfg.Validate())
 	return cfg

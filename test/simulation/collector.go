@@ -76,7 +76,7 @@ func (p *process) extend() {
 // launch starts what the Collector starts: extensions, then the receiver in its pipelines.
 func (p *process) launch() error {
 	if p.elector != nil {
-		client := &rest.Config{Host: "http://" + p.host, Dial: dialProcess, QPS: -1}
+		client := &rest.Config{Host: "http://api", Dial: p.dial, QPS: -1}
 		if err := p.elector.start(client); err != nil {
 			return err
 		}
@@ -137,12 +137,13 @@ var (
 func (p *process) config() (component.Config, error) {
 	env := p.replica.env
 	written := env.plan.settings()
-	written["auth_type"], written["context"] = "kubeConfig", p.host
-	config := kubeeventsreceiver.NewFactory().CreateDefaultConfig()
+	written["auth_type"] = "none"
+	config := kubeeventsreceiver.NewFactory().CreateDefaultConfig().(*kubeeventsreceiver.Config)
 	if err := confmap.NewFromStringMap(written).Unmarshal(config); err != nil {
 		return nil, err
 	}
-	return config, config.(*kubeeventsreceiver.Config).Validate()
+	config.Dial = p.dial
+	return config, config.Validate()
 }
 
 // settings returns the receiver's settings, without those that differ by replica.
@@ -166,6 +167,7 @@ func (p *Plan) settings() map[string]any {
 	}
 	if p.Elector {
 		set["k8s_leader_elector"] = electorID.String()
+		set["progress_config_map"] = leaseNamespace + "/progress"
 	}
 	return set
 }

@@ -5,62 +5,17 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
-// dialers are the processes of the runs, by the host in their kubeconfig.
-var dialers sync.Map // host → *process
-
-// replaceDialer puts the simulated connections behind the receiver's one seam, which is one
-// variable for the whole process.
-var replaceDialer = sync.OnceFunc(func() { kubeclient.Dial = dialProcess })
-
-func dialProcess(ctx context.Context, _, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	p, ok := dialers.Load(host)
-	if !ok {
-		return nil, fmt.Errorf("no process knows the host %q", host)
-	}
-	return p.(*process).dial(ctx)
-}
-
-// maxHosts is how many hosts the processes of a run have. Few of them run at once.
-const maxHosts = 32
-
-// Kubeconfig writes the kubeconfig of all processes; KUBECONFIG has to name it.
-func Kubeconfig(directory string) (path string, err error) {
-	var clusters, contexts string
-	for i := range maxHosts {
-		host := hostOf(i)
-		clusters += fmt.Sprintf(`{"name":%q,"cluster":{"server":"http://%s"}},`, host, host)
-		contexts += fmt.Sprintf(`{"name":%q,"context":{"cluster":%q,"user":"u"}},`, host, host)
-	}
-	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[%s],"contexts":[%s],`+
-		`"users":[{"name":"u","user":{}}]}`, clusters[:len(clusters)-1], contexts[:len(contexts)-1])
-	path = filepath.Join(directory, "kubeconfig")
-	return path, os.WriteFile(path, []byte(content), 0o600)
-}
-
-func hostOf(i int) string { return fmt.Sprintf("process-%d", i) }
-
-// connect gives the process a host of its own.
-func (e *environment) connect(p *process) {
-	p.host = hostOf(e.hosts.next() % maxHosts)
-	dialers.Store(p.host, p)
-}
+// Address are the variables in which every process finds the API server.
+var Address = []string{"KUBERNETES_SERVICE_HOST=http://api", "KUBERNETES_SERVICE_PORT=80"}
 
 // listener hands the server its ends of the connections.
 type listener struct {
@@ -100,8 +55,8 @@ type serverEnd struct {
 
 func (s serverEnd) ClientName() string { return s.client }
 
-// dial connects the process to the API server.
-func (p *process) dial(ctx context.Context) (net.Conn, error) {
+// dial connects the process to the API server, whatever the address.
+func (p *process) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	env := p.replica.env
 	if p.isDead() || env.fault(p.replica.index, APIDown) != nil {
 		// Refusing takes a moment, so that no caller spins without time passing.

@@ -5,7 +5,7 @@
 //
 // A run takes place in a testing/synctest bubble: time passes when nothing is left to do, so that
 // minutes of it take milliseconds. The receiver is the real one, with the real client-go, behind
-// one seam: the dialer of its client (internal/kubeclient). Everything around it is simulated:
+// one seam: the dialer of its client. Everything around it is simulated:
 //
 //	../apiserver   the API server with etcd behind it, as strict as the real one
 //	connection.go  connections that are cut, stall and are slow

@@ -5,7 +5,6 @@ package simulation
 import (
 	"context"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +31,7 @@ const (
 // the calls to its users in the same order, under the same lock, and the same loop around it.
 type elector struct {
 	process       *process
-	config        *electorConfig
+	times         LeaseTimes
 	leaseHolderID string
 	cancel        context.CancelFunc
 	running       sync.WaitGroup
@@ -42,22 +41,13 @@ type elector struct {
 	leads     bool
 }
 
-// electorConfig has the fields of the extension's configuration.
-type electorConfig struct {
-	LeaseName, LeaseNamespace                 string
-	LeaseDuration, RenewDuration, RetryPeriod time.Duration
-}
-
 type callback struct {
 	started func(context.Context)
 	stopped func()
 }
 
 func newElector(p *process, times LeaseTimes) *elector {
-	return &elector{process: p, leaseHolderID: p.name, config: &electorConfig{
-		LeaseName: leaseName, LeaseNamespace: leaseNamespace,
-		LeaseDuration: times.Duration, RenewDuration: times.Renew, RetryPeriod: times.Retry,
-	}}
+	return &elector{process: p, leaseHolderID: p.name, times: times}
 }
 
 func (e *elector) SetCallBackFuncs(started func(context.Context), stopped func()) {
@@ -99,8 +89,8 @@ func (e *elector) start(client *rest.Config) error {
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: e.leaseHolderID},
 		},
-		LeaseDuration: e.config.LeaseDuration, RenewDeadline: e.config.RenewDuration,
-		RetryPeriod: e.config.RetryPeriod, Callbacks: leaderelection.LeaderCallbacks{
+		LeaseDuration: e.times.Duration, RenewDeadline: e.times.Renew,
+		RetryPeriod: e.times.Retry, Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: e.startedLeading, OnStoppedLeading: e.stoppedLeading,
 		},
 	})

@@ -121,19 +121,14 @@ func (j *job) start(ctx context.Context, outcome *Outcome, stderr io.Writer) err
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := os.Open(os.Getenv("KUBECONFIG"))
-	if err != nil {
-		return err
-	}
-	defer kubeconfig.Close()
 	command := exec.CommandContext(ctx, program, "-test.run=^TestChild$", "-test.timeout=0", "-child", fmt.Sprint(len(request)))
-	command.Args[0], command.Dir, command.ExtraFiles = "simulation", "/", []*os.File{kubeconfig}
+	command.Args[0], command.Dir = "simulation", "/"
 	// The garbage collector would have a part in the order of goroutines and in where objects are,
 	// from the first line of an init function on.
-	command.Env = []string{
-		"KUBECONFIG=/dev/fd/3", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=" + childMemory,
+	command.Env = append([]string{
+		"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=" + childMemory,
 		"MUTATION=" + os.Getenv("MUTATION"), "MUTATION_NOTES=" + os.Getenv("MUTATION_NOTES"), // See mutants.
-	}
+	}, Address...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGQUIT) } // It prints all stacks.
 	command.WaitDelay = 10 * time.Second
 	var stdout bytes.Buffer

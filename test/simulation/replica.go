@@ -39,7 +39,6 @@ type process struct {
 	replica  *replica
 	number   int // of the replica's processes, from 1
 	name     string
-	host     string // of the API server in its kubeconfig
 	started  time.Time
 	receiver []component.Component
 	elector  *elector          // nil: none

@@ -29,7 +29,6 @@ import (
 type environment struct {
 	plan     Plan
 	scenario Scenario
-	hosts    *counter // that processes have got
 	began    time.Time
 	server   *apiserver.Server
 	listener *listener
@@ -81,10 +80,8 @@ func (o *Outcome) Print(w io.Writer) {
 type Scenario func(*environment)
 
 // Run runs the plan in a bubble of its own, in which time passes when nothing is left to do. One
-// plan may run at a time. From then on, every receiver of this process is connected to simulated API
-// servers only: see Kubeconfig.
+// plan may run at a time. The environment must have Address.
 func Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
-	replaceDialer()
 	synctest.Test(t, func(*testing.T) {
 		for range mix(plan.Seed) % mostDraws {
 			_ = rand.Uint64()
@@ -109,7 +106,7 @@ const (
 
 func newEnvironment(plan Plan, scenario Scenario) *environment {
 	e := &environment{
-		plan: plan, scenario: scenario, hosts: &counter{}, began: time.Now(), listener: newListener(),
+		plan: plan, scenario: scenario, began: time.Now(), listener: newListener(),
 	}
 	e.story = &story{began: e.began}
 	e.server = apiserver.New(apiserver.Options{
@@ -168,9 +165,6 @@ func (e *environment) run() {
 	e.checkGoroutines(isOfRun)
 	newTruth(e).addToStory()
 	e.check()
-	for _, p := range e.allProcesses() {
-		dialers.CompareAndDelete(p.host, p)
-	}
 }
 
 // digestOfRecords is a digest of what each exporter has: without a crash, a refactoring leaves it as it is.
@@ -303,7 +297,6 @@ func (e *environment) createExisting() {
 }
 
 func (e *environment) addProcess(p *process) {
-	e.connect(p)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.processes = append(e.processes, p)

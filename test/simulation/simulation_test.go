@@ -80,19 +80,12 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	debug.SetGCPercent(400) // Runs are short, and leave little behind.
-	directory, err := os.MkdirTemp("", "simulation")
-	if err == nil {
-		var path string
-		path, err = Kubeconfig(directory)
-		_ = os.Setenv("KUBECONFIG", path)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for _, variable := range Address {
+		name, value, _ := strings.Cut(variable, "=")
+		_ = os.Setenv(name, value)
 	}
 	code := m.Run()
 	fmt.Fprintf(os.Stdout, "%s", lastLine)
-	_ = os.RemoveAll(directory)
 	os.Exit(code)
 }
 

@@ -25,7 +25,7 @@ func (r release) describe(info *buildinfo.BuildInfo) ([]byte, error) {
 	goVersion, _, _ := strings.Cut(strings.TrimPrefix(info.GoVersion, "go"), " ")
 	modules := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, "std", goVersion)}
 	for _, dependency := range info.Deps {
-		modules = append(modules, r.module(dependency))
+		modules = append(modules, library(dependency))
 	}
 	bom := cyclonedx.NewBOM()
 	bom.Metadata = &cyclonedx.Metadata{Timestamp: r.created.Format(time.RFC3339), Component: &program}
@@ -36,16 +36,13 @@ func (r release) describe(info *buildinfo.BuildInfo) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// module describes the module that was compiled, which may replace the required one. A module of
-// this repository, which a directory replaces, has the version of the release.
-func (r release) module(m *debug.Module) cyclonedx.Component {
-	switch {
-	case m.Replace == nil:
-		return component(cyclonedx.ComponentTypeLibrary, m.Path, m.Version)
-	case strings.HasPrefix(m.Replace.Path, "."):
-		return component(cyclonedx.ComponentTypeLibrary, m.Path, "v"+r.version)
+// library describes the module that was compiled, which may replace the required one. A directory of
+// this repository has no version of its own.
+func library(m *debug.Module) cyclonedx.Component {
+	if m.Replace != nil && !strings.HasPrefix(m.Replace.Path, ".") {
+		m = m.Replace
 	}
-	return component(cyclonedx.ComponentTypeLibrary, m.Replace.Path, m.Replace.Version)
+	return component(cyclonedx.ComponentTypeLibrary, m.Path, m.Version)
 }
 
 // component is a Go module. Scanners for vulnerabilities find modules by their package URL.

@@ -39,7 +39,7 @@ func TestTheBillOfMaterialsNamesWhatWasCompiled(t *testing.T) {
 			{Path: "example.com/required", Version: "v1.0.0"},
 			{Path: "example.com/incompatible", Version: "v2.0.0+incompatible"},
 			{Path: "example.com/replaced/v2", Version: "v2.0.0", Replace: &debug.Module{Path: "example.com/fork/v2", Version: "v2.0.1"}},
-			{Path: "example.com/here", Version: "v0.0.0", Replace: &debug.Module{Path: "../..", Version: "(devel)"}},
+			{Path: "example.com/here", Version: "v1.2.3", Replace: &debug.Module{Path: "../..", Version: "(devel)"}},
 		},
 	})
 	require.NoError(t, err)

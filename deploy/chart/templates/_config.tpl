@@ -112,6 +112,7 @@ receivers:
     {{- else if eq .Values.mode "ha" }}
     # Only the leader emits. It notes its progress, and a new leader continues there.
     k8s_leader_elector: k8s_leader_elector
+    progress_config_map: ${env:POD_NAMESPACE}/{{ include "kube-events.lease" . }}-kube-events
     {{- end }}
     {{- if or .Values.page.enabled .Values.rollouts.enabled }}
     extract:

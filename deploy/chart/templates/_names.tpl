@@ -79,7 +79,7 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
-{{/* The lease of the leader election. Its name is also a part of the name of the ConfigMap with the leader's progress. */}}
+{{/* The lease of the leader election. */}}
 {{- define "kube-events.lease" -}}
 {{- include "kube-events.name" . }}-leader
 {{- end -}}
@@ -87,10 +87,8 @@ imagePullSecrets:
 {{/* The ConfigMaps of the leader's progress: one for each receiver of the configuration. */}}
 {{- define "kube-events.progress" -}}
 {{- $names := list -}}
-{{- range $id, $_ := (include "kube-events.config" . | fromYaml).receivers -}}
-{{- if regexMatch "^kube_events(/|$)" $id -}}
-{{- $names = append $names (printf "%s-%s" (include "kube-events.lease" $) ($id | replace "_" "-" | replace "/" ".")) -}}
-{{- end -}}
+{{- range (include "kube-events.config" . | fromYaml).receivers -}}
+{{- with (. | default dict).progress_config_map -}}{{- $names = append $names (splitList "/" . | last) -}}{{- end -}}
 {{- end -}}
 [{{ join ", " $names }}]
 {{- end -}}

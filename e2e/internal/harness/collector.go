@@ -31,15 +31,19 @@ func Otelcol(t testing.TB) string {
 }
 
 // Validate asks that Collector whether it would start, with arguments and with the variables of a
-// container. A variable whose value is somewhere else, such as in a Secret, has an address.
+// container. A variable whose value is somewhere else, such as in a Secret, has an address, except the
+// namespace of the pod.
 func Validate(t testing.TB, environment []corev1.EnvVar, arguments ...string) {
 	t.Helper()
 	command := exec.Command(Otelcol(t), append([]string{"validate"}, arguments...)...)
 	command.Env = []string{"PATH=/none"}
 	for _, variable := range environment {
 		value := variable.Value
-		if variable.ValueFrom != nil {
+		if from := variable.ValueFrom; from != nil {
 			value = "127.0.0.1"
+			if from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace" {
+				value = "kube-events"
+			}
 		}
 		command.Env = append(command.Env, variable.Name+"="+value)
 	}
