@@ -8,29 +8,33 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 // What follows is what the page, the JSON and the tools for agents have in common.
 
 // view is the model as a request sees it. It is valid while the board computes the answer.
 type view struct {
-	model   *incident.Model
-	now     time.Time
-	filter  filter
-	key     incident.Key // of the workload that the filter chooses, after resolve
-	standby bool
-	missed  int64
-	left    func() error // returns an error after the viewer has left
+	model    *incident.Model
+	now      time.Time
+	filter   filter
+	key      incident.Key // of the workload that the filter chooses, after resolve
+	delivery statusextension.Delivery
+	arrived  time.Time // when the last records came
+	missed   int64
+	left     func() error // returns an error after the viewer has left
 }
 
 // head is in each answer: what it is about, and what it cannot know.
 type head struct {
-	From         time.Time `json:"from"`
-	Until        time.Time `json:"until"`
-	RecordsSince time.Time `json:"records_since"`     // from then on records are complete
-	Standby      bool      `json:"standby,omitempty"` // another replica has the new events
-	Dropped      dropped   `json:"dropped,omitzero"`
-	Total        totals    `json:"total,omitempty"`
+	From         time.Time           `json:"from"`
+	Until        time.Time           `json:"until"`
+	RecordsSince time.Time           `json:"records_since,omitzero"` // from then on records are complete, but for the gap; zero: not yet
+	Gap          statusextension.Gap `json:"gap,omitzero"`           // in what is chosen
+	Incomplete   string              `json:"incomplete,omitempty"`   // why records are missing now; empty: none are
+	NothingSince time.Time           `json:"nothing_since,omitzero"` // has arrived; only if records are missing now
+	Dropped      dropped             `json:"dropped,omitzero"`
+	Total        totals              `json:"total,omitempty"`
 }
 
 // totals has the lengths of the lists that are cut, by their names in JSON.
@@ -65,10 +69,20 @@ func (v *view) head() head {
 	q := v.query()
 	from, until := q.Window(v.now)
 	lost := v.model.Dropped(q.Namespace)
-	return head{
-		From: from, Until: until, RecordsSince: v.model.Since(v.now), Standby: v.standby, Total: totals{},
+	h := head{
+		From: from, Until: until, Incomplete: v.delivery.Failure, Total: totals{},
 		Dropped: dropped{lost.Workloads, lost.Facts, v.missed},
 	}
+	if !v.delivery.Since.IsZero() {
+		h.RecordsSince = v.model.Since(v.now)
+	}
+	if gap := v.delivery.Gap; !gap.From.After(until) && (gap.Until.IsZero() || gap.Until.After(from)) {
+		h.Gap = gap
+	}
+	if h.Incomplete != "" {
+		h.NothingSince = v.arrived
+	}
+	return h
 }
 
 // each returns what f makes of each value. It is never nil, so that JSON has an empty list.

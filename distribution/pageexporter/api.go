@@ -3,7 +3,6 @@
 package pageexporter
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"regexp"
@@ -35,8 +34,18 @@ var (
 // every prefix.
 var apiPath = regexp.MustCompile(`/api/(?:(problems|changes|workloads|events)|workloads/([^/]+))/?$`)
 
+// format is the form of answers and of errors.
+type format struct {
+	contentType string
+	ofError     func(error) ([]byte, error)
+}
+
+var inJSON = format{"application/json", func(err error) ([]byte, error) {
+	return encode(map[string]string{"error": err.Error()}, "", "")
+}}
+
 // serveError answers with an error.
-func serveError(w http.ResponseWriter, err error) {
+func serveError(w http.ResponseWriter, err error, in format) {
 	status := http.StatusInternalServerError
 	if of, ok := errors.AsType[requestError](err); ok {
 		status = of.status
@@ -44,7 +53,8 @@ func serveError(w http.ResponseWriter, err error) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	w.Header().Set("Content-Type", "application/json")
+	body, _ := in.ofError(err)
+	w.Header().Set("Content-Type", in.contentType)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+	_, _ = w.Write(body)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 func answerOf(text string) func(*view) ([]byte, error) {
@@ -66,9 +67,9 @@ func TestViewersShareAnAnswer(t *testing.T) {
 		b.add(story.Logs(unschedulable)[0])
 		look(filter{})
 		assert.Equal(t, 3, count, "something has")
-		b.standby.Store(true)
+		b.delivery = func() statusextension.Delivery { return statusextension.Delivery{Failure: "It is a standby."} }
 		look(filter{})
-		assert.Equal(t, 4, count, "it has become a standby")
+		assert.Equal(t, 4, count, "the receiver's status has changed")
 		time.Sleep(6 * time.Second)
 		look(filter{})
 		assert.Equal(t, 5, count, "the time moves on")

@@ -30,10 +30,6 @@ type Config struct {
 
 	// MCP also serves the tools for agents, at /mcp.
 	MCP bool `mapstructure:"mcp"`
-
-	// LeaderElector is the extension that decides which replica's receiver emits. The page of a standby
-	// says that it has no events. Empty: there is one replica.
-	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 }
 
 // Unmarshal rejects keys that the exporter does not have; the error names the type keys. ServerConfig, which has most of them,
@@ -43,10 +39,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	type keys struct {
 		Server server `mapstructure:",squash"`
 
-		AllowedHosts    []string      `mapstructure:"allowed_hosts"`
-		HarmlessReasons []string      `mapstructure:"harmless_reasons"`
-		MCP             bool          `mapstructure:"mcp"`
-		LeaderElector   *component.ID `mapstructure:"k8s_leader_elector"`
+		AllowedHosts    []string `mapstructure:"allowed_hosts"`
+		HarmlessReasons []string `mapstructure:"harmless_reasons"`
+		MCP             bool     `mapstructure:"mcp"`
 	}
 	if err := conf.Unmarshal(&keys{}); err != nil {
 		return err

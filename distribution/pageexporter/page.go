@@ -25,6 +25,7 @@ const (
 // page is the content of the page.
 type page struct {
 	head
+	Error      string // instead of all that follows
 	Filter     filter
 	Partial    bool // records are complete for a part of the time only
 	Selects    []selection
@@ -97,8 +98,20 @@ type shown uint
 
 func (s shown) of(most int) int { return max(1, most>>s) }
 
+// inHTML is the format of a template.
+func inHTML(template string) format {
+	return format{"text/html; charset=utf-8", func(err error) ([]byte, error) {
+		var html bytes.Buffer
+		broken := templates.ExecuteTemplate(&html, template, &page{Error: err.Error(), Filter: filter{Minutes: minutesOffered[0]}})
+		return html.Bytes(), broken
+	}}
+}
+
 // render returns the HTML of a template. If it is too long, its lists are shorter.
 func (v *view) render(name string) ([]byte, error) {
+	if err := v.resolve(); err != nil {
+		return nil, err
+	}
 	for less := shown(0); ; less += 2 {
 		var html bytes.Buffer
 		err := templates.ExecuteTemplate(&html, name, v.page(less))
@@ -114,7 +127,7 @@ func (v *view) page(less shown) *page {
 		head: v.head(), Filter: f, Selects: selections(at.Values(), f, less.of(valuesShown)),
 		Chart: chartOf(at.Counts(bars)),
 	}
-	p.Partial = p.RecordsSince.After(p.From)
+	p.Partial = p.RecordsSince.After(p.From) || !p.Gap.From.IsZero()
 	workloads, troubled := at.Workloads(), map[string]bool{}
 	chains := map[string][]incident.Object{}
 	for _, s := range workloads {
@@ -163,7 +176,7 @@ func selections(values incident.Values, f filter, most int) (all []selection) {
 	}
 	add("namespace", "Namespace", f.Namespace, values.Namespaces)
 	add("reason", "Reason", f.Reason, values.Reasons)
-	add("type", "Type", f.Type, values.Types)
+	add("type", "Type", f.Type, each(types, func(name string) incident.Counted { return incident.Counted{Value: name} }))
 	add("manifest", "Tilt manifest", f.Manifest, values.Manifests)
 	return all
 }

@@ -24,10 +24,10 @@ var files embed.FS
 var assets = []string{"page.css", "page.js"}
 
 // newHandler serves the answers of a board.
-func newHandler(b *board, config *Config) http.Handler {
+func newHandler(b *board, config *Config, version string) http.Handler {
 	h := &handler{board: b}
 	if config.MCP {
-		h.agents = newAgentsHandler(b)
+		h.agents = newAgentsHandler(b, version)
 	}
 	return guarded(h, config.AllowedHosts)
 }
@@ -55,17 +55,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if api := apiPath.FindStringSubmatch(r.URL.Path); api != nil {
 		answer, workload := cmp.Or(api[1], "workload"), api[2]
-		h.serve(w, r, answer, workload, "application/json", endpoints[answer])
+		h.serve(w, r, answer, workload, inJSON, endpoints[answer])
 		return
 	}
 	switch {
 	case strings.HasSuffix(dir, "/api/"):
-		serveError(w, errNoAnswer)
+		serveError(w, errNoAnswer, inJSON)
 	case slices.Contains(assets, name):
 		http.ServeFileFS(w, r, files, name) //nolint:gosec // The name is one of the assets.
 	case name == "", name == "content":
 		template := cmp.Or(name, "page")
-		h.serve(w, r, template, "", "text/html; charset=utf-8", func(v *view) ([]byte, error) { return v.render(template) })
+		h.serve(w, r, template, "", inHTML(template), func(v *view) ([]byte, error) { return v.render(template) })
 	default:
 		redirectToSlash(w, r, name)
 	}
@@ -80,12 +80,12 @@ func (h *handler) serveAgents(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
 	call, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
 	if err != nil {
-		serveError(w, requestError{fmt.Errorf("cannot read the call: %w: send at most %d bytes, within %s", err, maxCall, readTimeout), http.StatusBadRequest})
+		serveError(w, requestError{fmt.Errorf("cannot read the call: %w: send at most %d bytes, within %s", err, maxCall, readTimeout), http.StatusBadRequest}, inJSON)
 		return
 	}
 	defer h.calls.Add(-1)
 	if h.calls.Add(1) > maxWaiting {
-		serveError(w, errBusy)
+		serveError(w, errBusy, inJSON)
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(call))
@@ -102,16 +102,16 @@ func redirectToSlash(w http.ResponseWriter, r *http.Request, name string) {
 
 // serve answers with what compute returns, or what it returned a moment ago. A browser that has the same
 // answer already does not get it again.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload, contentType string, compute func(*view) ([]byte, error)) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload string, in format, compute func(*view) ([]byte, error)) {
 	f, err := filterFrom(r.URL.Query())
 	if err != nil {
-		serveError(w, requestError{err, http.StatusBadRequest})
+		serveError(w, requestError{err, http.StatusBadRequest}, in)
 		return
 	}
 	f.Workload = cmp.Or(workload, f.Workload)
 	found, err := h.board.look(r.Context(), name, f, compute)
 	if err != nil {
-		serveError(w, err)
+		serveError(w, err, in)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -123,9 +123,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload, 
 	size := int64(len(found.body))
 	defer h.held.Add(-size)
 	if h.held.Add(size) > maxHeld {
-		serveError(w, errBusy)
+		serveError(w, errBusy, in)
 		return
 	}
-	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Type", in.contentType)
 	_, _ = w.Write(found.body)
 }

@@ -200,7 +200,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	defer listener.Close()
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = listener.Addr().String()
-	e := newPageExporter(config, componenttest.NewNopTelemetrySettings())
+	e := newPageExporter(config, exportertest.NewNopSettings(NewFactory().Type()))
 	err = e.Start(t.Context(), componenttest.NewNopHost())
 	require.ErrorContains(t, err, `endpoint: cannot listen on "`+listener.Addr().String()+`"`)
 	assert.ErrorContains(t, err, "set a free address")

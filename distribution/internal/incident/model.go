@@ -61,6 +61,9 @@ func NewModel(now time.Time) *Model {
 	return &Model{created: now, since: now, workloads: map[Key]*workload{}, drops: map[space]*Dropped{}}
 }
 
+// Begin notes that records are complete from a time on. NewModel assumes its own.
+func (m *Model) Begin(at time.Time) { m.created, m.since, m.newest = at, at, nil }
+
 // Since returns from when on records are complete.
 func (m *Model) Since(now time.Time) time.Time { return later(m.since, now.Add(-Horizon)) }
 
