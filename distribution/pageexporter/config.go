@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // defaultEndpoint is reachable from the same machine only: everybody who sees the page sees the
@@ -59,7 +61,7 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("allowed_hosts: %q is not a host name: write it without a scheme, a port and wildcards, such as events.example.com", host)
 		}
 	}
-	return nil
+	return record.CheckHarmless(c.HarmlessReasons)
 }
 
 func createDefaultConfig() component.Config {

@@ -18,11 +18,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
@@ -207,6 +210,41 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	assert.NoError(t, e.Shutdown(t.Context()), "of an exporter that did not start")
 }
 
+func TestAPageForEverybodyIsLoggedWithTheFix(t *testing.T) {
+	for name, tt := range map[string]struct {
+		endpoint string
+		auth     bool
+		warned   int
+	}{
+		"from this machine":  {"127.0.0.1:0", false, 0},
+		"from all":           {"0.0.0.0:0", false, 1},
+		"from all, password": {"0.0.0.0:0", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			core, log := observer.New(zap.WarnLevel)
+			settings := exportertest.NewNopSettings(NewFactory().Type())
+			settings.Logger = zap.New(core)
+			config, host := createDefaultConfig().(*Config), extensions{}
+			config.Server.NetAddr.Endpoint = tt.endpoint
+			if tt.auth {
+				require.NoError(t, confmap.NewFromStringMap(map[string]any{"auth": map[string]any{"authenticator": "password"}}).Unmarshal(config))
+				host[component.MustNewID("password")] = password{}
+			}
+			e := newPageExporter(config, settings)
+			require.NoError(t, e.Start(t.Context(), host))
+			assert.Equal(t, tt.warned, log.FilterMessageSnippet("Set auth of event_page, or its endpoint to 127.0.0.1:8090").Len())
+			assert.NoError(t, e.Shutdown(t.Context()))
+		})
+	}
+}
+
+// password is an extension that lets everybody in.
+type password struct{ component.Component }
+
+func (password) Authenticate(ctx context.Context, _ map[string][]string) (context.Context, error) {
+	return ctx, nil
+}
+
 func TestConfig(t *testing.T) {
 	config := createDefaultConfig().(*Config)
 	require.NoError(t, config.Validate())
@@ -222,6 +260,8 @@ func TestConfig(t *testing.T) {
 	assert.ErrorContains(t, err, "invalid keys: lines")
 	config.AllowedHosts = []string{"https://a.example"}
 	assert.ErrorContains(t, config.Validate(), `allowed_hosts: "https://a.example" is not a host name`)
+	config.AllowedHosts, config.HarmlessReasons = nil, []string{"*"}
+	assert.ErrorContains(t, config.Validate(), `harmless_reasons[0]: "*" is not the name of a reason`)
 	config.Server.NetAddr.Endpoint = ""
 	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: set the address")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Config is the configuration of the connector.
@@ -56,5 +58,5 @@ func (c *Config) Validate() error {
 	if c.MaxRollouts < 1 {
 		errs = append(errs, fmt.Errorf("max_rollouts: %d must be 1 or more; set a number such as 1000", c.MaxRollouts))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, record.CheckHarmless(c.HarmlessReasons))...)
 }

@@ -28,6 +28,7 @@ func TestInvalidConfigurations(t *testing.T) {
 		"a settle time without a unit":   {map[string]any{"settle_time": 10}, "settle_time: 10ns must be 0s, or at least 1ms; set a duration with a unit, such as 10s"},
 		"a negative settle time":         {map[string]any{"settle_time": "-1s"}, "settle_time: -1s must be 0s, or at least 1ms"},
 		"a long settle time":             {map[string]any{"settle_time": "6m"}, "settle_time: 6m0s is longer than idle_timeout, which is 5m0s; set a shorter duration"},
+		"a glob":                         {map[string]any{"harmless_reasons": []any{"AuditOnly", "*"}}, `harmless_reasons[1]: "*" is not the name of a reason: write one, such as AuditOnly`},
 		"no rollouts":                    {map[string]any{"max_rollouts": 0}, "max_rollouts: 0 must be 1 or more; set a number such as 1000"},
 		"an unknown key":                 {map[string]any{"idle_time": "5m"}, "idle_time"},
 	} {

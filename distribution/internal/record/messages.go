@@ -3,6 +3,7 @@
 package record
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -156,6 +157,16 @@ var harmless = map[string]bool{
 // HarmlessReasons returns the reasons of warnings that are no problem, in the order of the
 // alphabet.
 func HarmlessReasons() []string { return slices.Sorted(maps.Keys(harmless)) }
+
+// CheckHarmless reports what is not the name of a reason in the option harmless_reasons.
+func CheckHarmless(reasons []string) error {
+	for i, reason := range reasons {
+		if reason == "" || strings.TrimSpace(reason) != reason || strings.ContainsAny(reason, "*?[") {
+			return fmt.Errorf("harmless_reasons[%d]: %q is not the name of a reason: write one, such as AuditOnly; globs are not known here", i, reason)
+		}
+	}
+	return nil
+}
 
 // JobFailures are the reasons of Events that report that a Job failed.
 var JobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}

@@ -3,6 +3,7 @@
 package record_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -74,6 +75,13 @@ func TestChosenNode(t *testing.T) {
 
 // TestReasonsOfFailedJobs: the alerts and the example of severities have all reasons with which a
 // Job fails.
+func TestHarmlessReasonsAreNames(t *testing.T) {
+	assert.NoError(t, record.CheckHarmless([]string{"AuditOnly", "Policy audit"}))
+	for _, reason := range []string{"", " ", "*", "Audit*", "Audit?", "[A]udit", " AuditOnly"} {
+		assert.ErrorContains(t, record.CheckHarmless([]string{"AuditOnly", reason}), fmt.Sprintf("harmless_reasons[1]: %q is not the name of a reason", reason))
+	}
+}
+
 func TestReasonsOfFailedJobs(t *testing.T) {
 	t.Parallel()
 	list := regexp.MustCompile(`"([^"]*BackoffLimitExceeded\|[^"]*)"`)
