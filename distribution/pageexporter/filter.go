@@ -172,11 +172,8 @@ func (f filter) To(workload string) string {
 	return filter{Query: incident.Query{Workload: workload, From: f.From, Until: f.Until}, Minutes: f.Minutes}.Address()
 }
 
-// With returns the address with another value of a parameter, or without the value that it has.
-func (f filter) With(name, value string) string {
-	before := f
-	if _ = parameters[name](&f, value); f == before {
-		_ = parameters[name](&f, "")
-	}
+// WithReason returns the address with another reason.
+func (f filter) WithReason(reason string) string {
+	f.Reason = reason
 	return f.Address()
 }
