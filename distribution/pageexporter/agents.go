@@ -173,11 +173,8 @@ func (v *view) resolve() error {
 	}
 	switch len(found) {
 	case 0:
-		hint := error(errNoWorkload)
-		if missing := v.delivery.Failure; missing != "" {
-			hint = fmt.Errorf("%w. %s", hint, missing)
-		}
-		return fmt.Errorf("no workload with the name %.100q, nor an object of one, has an event in the last hour: %w", name, hint)
+		return fmt.Errorf("%sno workload with the name %.100q, nor an object of one, has an event in the last hour: %w",
+			strings.TrimPrefix(v.delivery.Failure+" ", " "), name, errNoWorkload)
 	case 1:
 		v.key, v.filter.Workload = found[0], found[0].ID()
 		return nil

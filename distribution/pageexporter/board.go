@@ -187,20 +187,19 @@ func (b *board) compute(ctx context.Context, of request, compute func(*view) ([]
 	return &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: news}, err
 }
 
-// shared returns an answer that another viewer got, if a viewer who asked at a time can have it.
+// shared returns an answer that another viewer got, if it is fresh for a viewer who asked at a time. One
+// that was computed later is, so that those who waited for a slow answer share it. A clock that was set
+// back makes none fresh for long.
 func (b *board) shared(key request, asked time.Time) *answer {
 	b.sharing.Lock()
 	defer b.sharing.Unlock()
-	if known := b.cache[key]; known != nil && known.isFresh(asked, b.clock().UTC(), b.news.Load()) {
+	known := b.cache[key]
+	if known == nil {
+		return nil
+	}
+	age, isNewest := b.clock().Sub(known.at), known.news == b.news.Load()
+	if age >= 0 && (age < shareFor || !known.at.Before(asked) || isNewest && age < shareQuietFor) {
 		return known
 	}
 	return nil
-}
-
-// isFresh reports whether a viewer who has asked at a time can have the answer. One that was
-// computed later is fresh, so that those who waited for a slow answer share it. A clock that was
-// set back makes none fresh for long.
-func (a *answer) isFresh(asked, now time.Time, news int64) bool {
-	age := now.Sub(a.at)
-	return age >= 0 && (age < shareFor || !a.at.Before(asked) || a.news == news && age < shareQuietFor)
 }

@@ -22,12 +22,10 @@ type filter struct {
 	Limit          int // of events
 }
 
-// The values of minutes, the default first, and of type, the names of the end of the time, and the bounds
-// of limit.
+// The values of minutes, the default first, and of type, and the bounds of limit.
 var (
 	minutesOffered = []int{60, 30, 10, 5}
 	types          = []string{"Normal", "Warning"}
-	ends           = []string{"before", "time", "until"}
 )
 
 const (
@@ -95,16 +93,15 @@ func filterFrom(query url.Values) (filter, error) {
 
 // settle chooses the time of a filter. The error names parameters that contradict each other.
 func (f *filter) settle(query url.Values) error {
-	given := slices.DeleteFunc(append([]string{"from"}, ends...), func(name string) bool { return query.Get(name) == "" })
-	end := slices.DeleteFunc(slices.Clone(given), func(name string) bool { return name == "from" })
-	switch {
-	case len(end) > 1:
-		return fmt.Errorf("%s are names of the same time: choose one", strings.Join(end, " and "))
+	ends := slices.DeleteFunc([]string{"before", "time", "until"}, func(name string) bool { return query.Get(name) == "" })
+	switch isChosen := f.chosenTime(); {
+	case len(ends) > 1:
+		return fmt.Errorf("%s are names of the same time: choose one", strings.Join(ends, " and "))
 	case !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until):
-		return fmt.Errorf("from is %s: it must be before %s", f.From.Format(time.RFC3339), end[0])
-	case f.chosenTime() && f.Minutes != 0:
-		return fmt.Errorf("minutes is %d, and %s chooses another time: remove one of them", f.Minutes, strings.Join(given, " with "))
-	case !f.chosenTime() && f.Minutes == 0:
+		return fmt.Errorf("from is %s: it must be earlier than %s", f.From.Format(time.RFC3339), ends[0])
+	case isChosen && f.Minutes != 0:
+		return fmt.Errorf("minutes is %d, and %s chooses another time: remove one of them", f.Minutes, append(ends, "from")[0])
+	case !isChosen && f.Minutes == 0:
 		f.Minutes = minutesOffered[0]
 	}
 	return nil

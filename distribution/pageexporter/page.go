@@ -25,18 +25,17 @@ const (
 // page is the content of the page.
 type page struct {
 	head
-	Error      string // instead of all that follows
-	Filter     filter
-	Partial    bool // records are complete for a part of the time only
-	Selects    []selection
-	Chart      chart
-	Current    []incident.Problem // those that go on
-	Over       []incident.Problem
-	Workloads  []incident.Summary // without a problem
-	Hidden     int                // workloads
-	Overlooked int                // problems
-	One        *workloadPage
-	Chains     map[string][]incident.Object // by record: from the workload down to the object of its message
+	Error     string // instead of all that follows
+	Filter    filter
+	Partial   bool // records are complete for a part of the time only
+	Selects   []selection
+	Chart     chart
+	Current   []incident.Problem // those that go on
+	Over      []incident.Problem
+	Workloads []incident.Summary // without a problem
+	Hidden    totals             // how many problems and workloads are not shown
+	One       *workloadPage
+	Chains    map[string][]incident.Object // by record: from the workload down to the object of its message
 }
 
 // selection is a list from which a viewer chooses a value.
@@ -104,7 +103,7 @@ func (v *view) page(less cutting) *page {
 	at, f := v.at(), v.filter
 	p := &page{
 		head: v.head(), Filter: f, Selects: selections(at.Values(), f, less.of(valuesShown)),
-		Chart: chartOf(at.Counts(bars)), Chains: map[string][]incident.Object{},
+		Chart: chartOf(at.Counts(bars)), Chains: map[string][]incident.Object{}, Hidden: totals{},
 	}
 	p.Partial = p.RecordsSince.After(p.From) || !p.Gap.From.IsZero()
 	workloads, troubled := at.Workloads(), map[string]bool{}
@@ -117,7 +116,7 @@ func (v *view) page(less cutting) *page {
 		troubled[found.Key.ID()] = true
 		switch {
 		case len(p.Current)+len(p.Over) == less.of(problemsShown):
-			p.Overlooked++
+			p.Hidden["problems"]++
 		case found.Over.IsZero():
 			p.Current = append(p.Current, found)
 		default:
@@ -133,7 +132,7 @@ func (v *view) page(less cutting) *page {
 			}
 		case troubled[s.Key.ID()]:
 		case len(p.Workloads) == less.of(workloadsShown):
-			p.Hidden++
+			p.Hidden["workloads"]++
 		default:
 			p.Workloads = append(p.Workloads, s)
 		}
