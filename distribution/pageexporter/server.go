@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,9 +20,6 @@ import (
 
 //go:embed page.css page.js page.html.tmpl
 var files embed.FS
-
-// assets are the files that the page loads.
-var assets = []string{"page.css", "page.js"}
 
 // newHandler serves the answers of a board.
 func newHandler(b *board, config *Config, version string) http.Handler {
@@ -63,13 +59,16 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(dir, "/api/"):
 		serveError(w, errNoAnswer, inJSON)
-	case slices.Contains(assets, name):
-		http.ServeFileFS(w, r, files, name) //nolint:gosec // The name is one of the assets.
+	case name == "page.css", name == "page.js":
+		http.ServeFileFS(w, r, files, name)
 	case name == "", name == "content":
 		template := cmp.Or(name, "page")
 		h.serve(w, r, template, "", inHTML(template), func(v *view) ([]byte, error) { return v.render(template) })
 	default:
-		redirectToSlash(w, r, name)
+		// The page without the slash at its end. The new address is relative, because the viewer may see another path.
+		to := url.URL{Path: "./" + name + "/", RawQuery: r.URL.RawQuery}
+		w.Header().Set("Location", to.String())
+		w.WriteHeader(http.StatusTemporaryRedirect)
 	}
 }
 
@@ -92,14 +91,6 @@ func (h *handler) serveAgents(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(call))
 	h.agents.ServeHTTP(w, r)
-}
-
-// redirectToSlash answers a request for the page without the slash at its end. The new address is
-// relative, because the viewer may see another path.
-func redirectToSlash(w http.ResponseWriter, r *http.Request, name string) {
-	to := url.URL{Path: "./" + name + "/", RawQuery: r.URL.RawQuery}
-	w.Header().Set("Location", to.String())
-	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
 // serve answers with what compute returns, or what it returned a moment ago. A browser that has the same
