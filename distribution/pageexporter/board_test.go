@@ -114,6 +114,36 @@ func TestAViewerWhoHasLeftComputesNothing(t *testing.T) {
 	})
 }
 
+// TestASlowLookHoldsNoSharedAnswer, and for a limited time those that are to be made.
+func TestASlowLookHoldsNoSharedAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(time.Now)
+		_, err := b.look(t.Context(), "page", filter{}, answerOf("known"))
+		require.NoError(t, err)
+		var looking sync.WaitGroup
+		looking.Go(func() {
+			_, err := b.look(t.Context(), "slow", filter{}, func(v *view) ([]byte, error) {
+				for v.left() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				return nil, nil
+			})
+			assert.ErrorIs(t, err, errSlow)
+			assert.ErrorContains(t, err, "choose a namespace, a workload or a shorter time")
+		})
+		synctest.Wait()
+		began := time.Now()
+		found, err := b.look(t.Context(), "page", filter{}, answerOf("made again"))
+		require.NoError(t, err)
+		assert.Equal(t, "known", string(found.body))
+		assert.Zero(t, time.Since(began), "it waits for nobody")
+		_, err = b.look(t.Context(), "another", filter{}, answerOf(""))
+		require.NoError(t, err)
+		assert.InDelta(t, maxLook.Seconds(), time.Since(began).Seconds(), 0.1)
+		looking.Wait()
+	})
+}
+
 func TestOneRequestTooManyIsRefused(t *testing.T) {
 	b := boardOf("")
 	b.requests.Add(maxWaiting)
