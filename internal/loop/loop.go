@@ -86,7 +86,7 @@ func (l *Loop) Run(stop, drain context.Context) {
 			}
 			l.runSession(term.Stop, term.Drain)
 			if stop.Err() == nil {
-				l.Health.Standby(append(health.Streams(l.Streams), clusterPart, progress.ConfigMapPart)...)
+				l.Health.Standby(append(health.Streams(l.Streams), progress.ConfigMapPart)...)
 			}
 			elections = l.awaitNext(term.Stop, elections)
 			end() // It also ends term.Stop.
