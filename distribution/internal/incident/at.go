@@ -76,6 +76,7 @@ const (
 	anyContainer = "*"
 	// What several Events show.
 	signAvailable = "(available)" // of a revision
+	signZero      = "(zero)"      // of a revision
 	signEvicted   = "(evicted)"
 	signSuccess   = "(success)"
 )
@@ -274,6 +275,9 @@ func (w *workloadAt) index(f *Fact) {
 		if s, ok := record.ScalingOf(f.Message); ok {
 			for _, m := range f.Moments { // An Event that repeats is a scaling each time.
 				w.scaled = append(w.scaled, scaled{s, f, m.At})
+				if zero := (sign{s.Revision, anyContainer, signZero}); s.To == 0 {
+					w.times[zero] = append(w.times[zero], m.At)
+				}
 			}
 		}
 	case "SuccessfulRescale":

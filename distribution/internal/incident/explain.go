@@ -200,10 +200,10 @@ func (e *explanation) named() []Cause {
 	return []Cause{}
 }
 
-// wasThereBefore reports whether pods that are older than a rollout have the problem, or had it
-// before.
-func (e *explanation) wasThereBefore(c *Change) bool {
-	return slices.ContainsFunc(slices.Concat(e.p.intervals, e.p.before), func(s *interval) bool {
+// wasThereBefore reports whether some intervals are of pods that are older than a rollout, or began
+// before it.
+func (e *explanation) wasThereBefore(c *Change, all []*interval) bool {
+	return slices.ContainsFunc(all, func(s *interval) bool {
 		pod := e.w.pods[s.fact.Pod]
 		isOther := s.fact.Revision != c.revision && s.fact.Revision != ""
 		return isOther && (s.onset().Before(c.At) || pod != nil && pod.Began != 0 && timeAt(pod.Began).Before(c.At.Add(-resolution)))

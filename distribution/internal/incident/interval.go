@@ -345,7 +345,7 @@ func (w *workloadAt) endAfter(e *end, s *interval, from time.Time) (first time.T
 		look(w, s.subject, cmp.Or(s.container, anyContainer), e.reasons...)
 	case placeWorkload:
 		look(w, "", anyContainer, e.reasons...)
-	case placeRevision, placeJob: // A Job has the name of its revision.
+	case placeRevision:
 		look(w, s.fact.Revision, anyContainer, e.reasons...)
 	case placeNode:
 		look(w, s.subject, anyContainer, signEvicted)

@@ -55,9 +55,10 @@ var (
 	allClasses = []string{
 		classImage, classStart, classMount, classSchedule, classCreate, classCrash, classProbe, classEviction, classJob, classNode, classScale, classOther,
 	}
-	startups = []string{classImage, classStart, classMount, classSchedule, classCreate, classCrash, classProbe}
-	runtimes = []string{classCrash, classProbe, classOther}
-	places   = []string{classSchedule, classEviction}
+	startups  = []string{classImage, classStart, classMount, classSchedule, classCreate, classCrash, classProbe}
+	creations = []string{classSchedule, classCreate}
+	runtimes  = []string{classCrash, classProbe, classOther}
+	places    = []string{classSchedule, classEviction}
 )
 
 const (
@@ -82,10 +83,12 @@ var links = []link{
 	{changes: []*change{reloaded}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 5},
 	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sincePods, within: podTime, only: []condition{ofItsPods}, weight: 4},
 	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: onceTime, only: []condition{ofItsPods, failsWithFew}, weight: 4},
+	// A rollout makes the pods that find no room, whatever others found before.
+	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: creations, from: sincePods, within: podTime, only: []condition{ofPodsItMade}, weight: 4},
 	// As likely as what changed elsewhere: then the nearest one counts.
 	{changes: []*change{rolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: doneTime, only: []condition{ofItsPods, failsAlone}, weight: 1, isGuess: true},
 	{changes: []*change{scaledDown}, where: whereWorkload, can: runtimes, from: sinceChange, within: soon, weight: 4},
-	{changes: []*change{scaledUp}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 4},
+	{changes: []*change{scaledUp}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofItsRevision, ofNewPods}, weight: 4},
 	{changes: []*change{podDeleted}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPod}, weight: 2},
 	{changes: []*change{podEvicted, podPreempted}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofReplacements}, weight: 4},
 
@@ -116,8 +119,8 @@ var links = []link{
 
 var (
 	sinceChange = since{"the change", func(c *Change, _ *explanation) (time.Time, bool) { return c.At, true }}
-	sincePods   = since{"the start of its pods, if not all of them have started", func(c *Change, e *explanation) (time.Time, bool) {
-		return e.began, c.done.IsZero()
+	sincePods   = since{"the start of its pods, until all of them have started", func(c *Change, e *explanation) (time.Time, bool) {
+		return e.began, c.done.IsZero() || !e.p.Onset.After(c.done)
 	}}
 	sinceDone = since{"the start of all its pods", func(c *Change, e *explanation) (time.Time, bool) {
 		isLater := e.began.After(c.done) && !e.began.Equal(e.p.Onset)
@@ -143,7 +146,13 @@ var (
 
 var (
 	ofItsPods = condition{"only pods of this revision have it, and did not have it before", func(c *Change, e *explanation) bool {
-		return len(e.p.Revisions) == 0 || slices.Contains(e.p.Revisions, c.revision) && !e.wasThereBefore(c)
+		return len(e.p.Revisions) == 0 || slices.Contains(e.p.Revisions, c.revision) && !e.wasThereBefore(c, e.p.before) && !e.wasThereBefore(c, e.p.intervals)
+	}}
+	ofPodsItMade = condition{"only pods of this revision have it", func(c *Change, e *explanation) bool {
+		return slices.Contains(e.p.Revisions, c.revision) && !e.wasThereBefore(c, e.p.intervals)
+	}}
+	ofItsRevision = condition{"pods of the scaled revision have it", func(c *Change, e *explanation) bool {
+		return slices.Contains(e.p.Revisions, c.revision)
 	}}
 	failsAlone   = condition{"fewer than two other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 2 }}
 	failsWithFew = condition{"fewer than five other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 5 }}

@@ -112,12 +112,13 @@ func (w *workloadAt) findProblems() (all []*Problem) {
 }
 
 // newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One
-// that goes on in other pods after a pause is another one.
+// that goes on in other pods after a pause is another one, and so is one of a rollout that began
+// when it was over.
 func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
 	var groups [][]*interval
 	end := time.Time{}
 	for _, s := range intervals {
-		if len(groups) == 0 || s.onset().After(end.Add(probeQuiet)) {
+		if len(groups) == 0 || s.onset().After(end.Add(probeQuiet)) || w.beganBetween(s.fact.Revision, end, s.onset()) {
 			groups = append(groups, nil)
 		}
 		last := len(groups) - 1
@@ -138,6 +139,14 @@ func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
 		p.Scope = append(p.Scope, "an earlier revision had it, too")
 	}
 	return p
+}
+
+// beganBetween reports whether a rollout of a revision began after a time, and until another one.
+func (w *workloadAt) beganBetween(revision string, after, until time.Time) bool {
+	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
+		at := timeAt(r.Start)
+		return r.Revision == revision && at.After(after) && !at.After(until)
+	})
 }
 
 // problemOf returns the problem that intervals of several pods are, the oldest first.

@@ -85,7 +85,7 @@ func TestEachEndOfASymptom(t *testing.T) {
 	for i := range symptoms {
 		s := &symptoms[i]
 		for _, e := range s.ends {
-			if len(e.reasons) == 0 || len(s.shows[0].kinds) == 0 || e.on == placeJob || strings.HasPrefix(e.reasons[0], "(") {
+			if len(e.reasons) == 0 || len(s.shows[0].kinds) == 0 || e.on == placeRevision || strings.HasPrefix(e.reasons[0], "(") {
 				continue // Stories have them.
 			}
 			reason, message := reasonOf(s.shows[0].kinds[0])
