@@ -78,7 +78,6 @@ type Change struct {
 	done     time.Time // when all pods of a rollout had started; zero: they have not
 	what     *change   // for links; nil: it is no cause
 	isState  bool
-	from     string // the namespace of its record
 	names    []name // what the record of a tool that deploys names
 }
 

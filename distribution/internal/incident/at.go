@@ -267,7 +267,9 @@ func (w *workloadAt) index(f *Fact) {
 	w.addSigns(f)
 	if f.Pod != "" {
 		w.events[f.Pod] = append(w.events[f.Pod], f)
-		w.podNamed[f.Pod] = f
+		if f.Resolution == "complete" { // Else anybody can have written the UID.
+			w.podNamed[f.Pod] = f
+		}
 		return
 	}
 	switch f.Reason {

@@ -158,10 +158,9 @@ var messages = []message{
 func rowOf(f *Fact) *row {
 	for i := range changeEvents {
 		r := &changeEvents[i]
-		isForeign := f.Object().Kind == "node" && !f.isAboutNode()
 		// Some controllers put their strategy into the reason, and what they did into the action.
 		isNamed := r.reason == f.Reason || r.reason == f.Action
-		if isNamed && !isForeign && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
+		if isNamed && !f.IsForeign() && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
 			return r
 		}
 	}

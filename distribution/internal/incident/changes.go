@@ -101,7 +101,7 @@ func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
 		}
 		c := &Change{
 			uid: f.Workload.UID, Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
-			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", names: f.names, from: cmp.Or(f.StoredIn, f.Namespace),
+			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", names: f.names,
 		}
 		if f.isAboutNode() {
 			c.node = f.Object().Name

@@ -91,7 +91,7 @@ func (l *link) causeOf(c *Change, p *Problem) Cause {
 	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
 	case whereNameElsewhere:
-		cause.Text = "reported from " + c.from + ": " + c.Text
+		cause.Text = "reported from " + c.Key.Namespace + ": " + c.Text
 	}
 	return cause
 }

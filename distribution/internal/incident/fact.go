@@ -136,9 +136,8 @@ func (f *Fact) isSuccess() bool {
 // shows reports whether the Event shows a problem of a class.
 func (f *Fact) shows(class string) bool { return f.symptom != nil && f.symptom.class == class }
 
-// isAboutNode reports whether the object is a node. A Node in a namespace is what somebody there
-// calls one.
-func (f *Fact) isAboutNode() bool { return f.Object().GroupKind() == "node" && f.Key.Namespace == "" }
+// isAboutNode reports whether the object is a node.
+func (f *Fact) isAboutNode() bool { return f.Object().GroupKind() == "node" && !f.IsForeign() }
 
 // subject is the pod's UID, or the name of another object.
 func (f *Fact) subject() string { return cmp.Or(f.Pod, f.Object().String()) }

@@ -172,7 +172,7 @@ var (
 	ofMovedPods = condition{"a pod left the node, and all its pods began after that", func(c *Change, e *explanation) bool {
 		return e.w != nil && e.w.leftAfter(c.node, earlier(e.p.Onset, c.At).Add(-delay)) && e.beganAfter(c.At.Add(-delay))
 	}}
-	isHere      = condition{"its record is from the namespace", func(c *Change, e *explanation) bool { return c.from == e.p.Key.Namespace }}
-	isElsewhere = condition{"its record is from another namespace", func(c *Change, e *explanation) bool { return c.from != e.p.Key.Namespace }}
+	isHere      = condition{"its record is from the namespace", func(c *Change, e *explanation) bool { return c.Key.Namespace == e.p.Key.Namespace }}
+	isElsewhere = condition{"its record is from another namespace", func(c *Change, e *explanation) bool { return c.Key.Namespace != e.p.Key.Namespace }}
 	isNoVictim  = condition{"it did not begin to fail at the same time", func(c *Change, e *explanation) bool { return !slices.Contains(e.others, c.Key) }}
 )
