@@ -53,7 +53,6 @@ type workloadAt struct {
 	pods     map[string]*rollout.PodState
 	rolled   []rollout.Rollout
 	replicas map[string]int
-	signs    map[string][]*Fact   // what shows that a pod, or an owner, goes on; by pod or object
 	times    map[sign][]time.Time // in order
 	scaled   []scaled             // the oldest first
 	deleted  map[string]bool      // the names of pods that their controller deleted
@@ -92,14 +91,14 @@ func (w *workloadAt) addSigns(f *Fact) {
 		}
 		w.times[s] = times
 	}
-	subject := f.subject()
+	subject := f.subject
 	if !f.IsWarning() {
 		add(subject, f.Container, f.Reason)
 		add(subject, anyContainer, f.Reason)
 		if f.Count == 1 && slices.Contains(workloadSigns, f.Reason) {
 			add("", anyContainer, f.Reason)
 		}
-		if f.Pod == "" && f.isSuccess() {
+		if f.succeeds {
 			add(subject, anyContainer, signSuccess)
 		}
 	}
@@ -155,8 +154,7 @@ func (v *cut) addChanges(w *workloadAt) {
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	k := &workloadAt{
-		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
-		times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
+		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
 		if f = f.until(v.now); f != nil {
@@ -261,9 +259,6 @@ func (w *workloadAt) index(f *Fact) {
 	if at, ok := w.uids[f.Workload.UID]; f.Workload.UID != "" && (!ok || f.First.Before(at)) {
 		w.uids[f.Workload.UID] = f.First
 	}
-	if !f.IsWarning() || f.change != nil {
-		w.signs[f.subject()] = append(w.signs[f.subject()], f)
-	}
 	w.addSigns(f)
 	if f.Pod != "" {
 		w.events[f.Pod] = append(w.events[f.Pod], f)
@@ -272,22 +267,18 @@ func (w *workloadAt) index(f *Fact) {
 		}
 		return
 	}
-	switch f.Reason {
-	case rollout.ReasonScaled:
-		if s, ok := record.ScalingOf(f.Message); ok {
-			for _, m := range f.Moments { // An Event that repeats is a scaling each time.
-				w.scaled = append(w.scaled, scaled{s, f, m.At})
-				if zero := (sign{s.Revision, anyContainer, signZero}); s.To == 0 {
-					w.times[zero] = append(w.times[zero], m.At)
-				}
+	switch {
+	case f.scaling != nil:
+		for _, m := range f.Moments { // An Event that repeats is a scaling each time.
+			w.scaled = append(w.scaled, scaled{*f.scaling, f, m.At})
+			if zero := (sign{f.scaling.Revision, anyContainer, signZero}); f.scaling.To == 0 {
+				w.times[zero] = append(w.times[zero], m.At)
 			}
 		}
-	case "SuccessfulRescale":
+	case f.Reason == "SuccessfulRescale":
 		in := space{w.key.Cluster, w.key.Namespace}
 		w.rescaled[in] = append(w.rescaled[in], f)
-	case "SuccessfulDelete":
-		if _, name := record.NamedIn(f.Message); name != "" {
-			w.deleted[name] = true
-		}
+	case f.deleted != "":
+		w.deleted[f.deleted] = true
 	}
 }

@@ -97,7 +97,7 @@ func (w *workloadAt) intervals() (all []*interval) {
 }
 
 func (f *Fact) thread(s *symptom) thread {
-	t := thread{symptom: s, uid: f.Workload.UID, subject: f.subject()}
+	t := thread{symptom: s, uid: f.Workload.UID, subject: f.subject}
 	switch s.by {
 	case attributeContainer:
 		t.container = f.Container
@@ -195,7 +195,7 @@ func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []o
 // startedBefore returns when the container of a probe started last, or when its pod began; zero:
 // not known.
 func (w *workloadAt) startedBefore(o occurrence) time.Time {
-	starts := w.times[sign{o.subject(), o.Container, reasonStarted}]
+	starts := w.times[sign{o.subject, o.Container, reasonStarted}]
 	if i, _ := slices.BinarySearchFunc(starts, o.at.Add(1), time.Time.Compare); i > 0 {
 		return starts[i-1]
 	}
