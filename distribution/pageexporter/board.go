@@ -129,7 +129,10 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.addAside()
-	v := &view{model: b.model, now: b.clock().UTC(), filter: f, standby: b.standby.Load(), missed: b.missed.Load(), left: ctx.Err}
+	v := &view{model: b.model, now: b.clock().UTC(), filter: f, standby: b.standby.Load(), missed: b.missed.Load(), ctx: ctx}
+	if err := v.inTime(); err != nil {
+		return nil, err
+	}
 	key := request{name, f, v.standby}
 	if known := b.cache[key]; known != nil && known.isFresh(asked, v.now, b.news) {
 		return known, nil

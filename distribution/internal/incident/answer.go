@@ -51,6 +51,9 @@ type Problem struct {
 	Nodes     []string `json:"nodes,omitempty"`
 	Record    string   `json:"record"`  // log.record.uid of the message
 	Records   []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
+	// LeftOut is what the answer does not have, and what was not looked at: "1 cause, 900 older
+	// scalings".
+	LeftOut string `json:"left_out,omitempty"`
 
 	id        string
 	facts     []*Fact

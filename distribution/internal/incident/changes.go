@@ -268,6 +268,10 @@ type scaled struct {
 // scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts
 // that were taken back while the former revision still had pods: nothing scales that up from zero.
 func (v *cut) scalings(w *workloadAt) (all []*Change) {
+	if w.older > 0 {
+		text := rollout.Plural(w.older, "older scaling") + " not looked at"
+		all = append(all, &Change{Kind: kindScaling, Text: text, At: w.scaled[0].at, Key: w.key, id: w.id, Records: []string{w.scaled[0].fact.ID}})
+	}
 	for _, s := range w.scaled {
 		if s.From < 0 {
 			continue

@@ -31,13 +31,14 @@ type explanation struct {
 	pod    *rollout.PodState // that had the problem first; nil: not known
 	began  time.Time         // when this pod began, or the problem
 	others []Key             // workloads of which a problem began at the same time
+	places map[*where][]*Change
 }
 
 // explain adds to a problem what it has in common with others, and its causes.
 func (v *cut) explain(p *Problem) {
 	w := v.workloads[p.Key]
 	others, within := v.begunWith(p)
-	e := &explanation{cut: v, p: p, w: w, pod: w.pods[p.intervals[0].fact.Pod], began: p.Onset, others: others}
+	e := &explanation{cut: v, p: p, w: w, pod: w.pods[p.intervals[0].fact.Pod], began: p.Onset, others: others, places: map[*where][]*Change{}}
 	if e.pod != nil && e.pod.Began != 0 {
 		e.began = earlier(p.Onset, timeAt(e.pod.Began))
 	}
@@ -60,6 +61,8 @@ func (v *cut) explain(p *Problem) {
 			}
 		}
 	}
+	p.leaveOut(w.older, "older scaling")
+	p.leaveOut(w.unread, "older repeat")
 	p.order()
 	if len(p.Causes) > 0 {
 		return
@@ -104,10 +107,22 @@ func first(all []string) string {
 }
 
 // candidates returns the changes of a place that a link can connect with the problem.
-func (e *explanation) candidates(of *where) (all []*Change) {
+func (e *explanation) candidates(of *where) []*Change {
+	if of == whereNameElsewhere {
+		of = whereName
+	}
+	all, ok := e.places[of]
+	if !ok {
+		all = e.find(of)
+		e.places[of] = all
+	}
+	return all
+}
+
+func (e *explanation) find(of *where) (all []*Change) {
 	switch of {
 	case whereWorkload, whereSameNode:
-		return e.newest(e.w.changes)
+		return e.newest(e.w.changes, "workload")
 	case whereNode:
 		for _, node := range e.p.Nodes {
 			all = append(all, e.changesOfNode(node)...)
@@ -117,29 +132,30 @@ func (e *explanation) candidates(of *where) (all []*Change) {
 			all = append(all, e.changesOfNode(node)...)
 		}
 	case whereNamespace:
-		for _, c := range e.newest(e.in[space{e.p.Key.Cluster, e.p.Key.Namespace}]) {
+		for _, c := range e.newest(e.in[space{e.p.Key.Cluster, e.p.Key.Namespace}], "namespace") {
 			if c.Key != e.p.Key {
 				all = append(all, c)
 			}
 		}
-	case whereName, whereNameElsewhere:
+	case whereName:
 		k := e.p.Key
 		for _, kind := range []string{k.Top.Kind, ""} {
-			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}])...)
+			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}], "deployment")...)
 		}
 	}
 	return all
 }
 
 // newest returns the newest changes before the problem, and those whose records can be late.
-func (e *explanation) newest(all []*Change) []*Change {
+func (e *explanation) newest(all []*Change, of string) []*Change {
 	end, _ := slices.BinarySearchFunc(all, e.p.Onset.Add(volumeUpdate+resolution+1), func(c *Change, at time.Time) int { return c.At.Compare(at) })
+	e.p.leaveOut(end-maxLooked, "older "+of+" change")
 	return all[max(0, end-maxLooked):end]
 }
 
 func (e *explanation) changesOfNode(name string) []*Change {
 	if node := e.node(e.p.Key.Cluster, name); node != nil && node.key != e.p.Key {
-		return e.newest(node.changes)
+		return e.newest(node.changes, "node")
 	}
 	return nil
 }
@@ -267,7 +283,7 @@ func (p *Problem) order() {
 		seen[key]++
 		return seen[key] > most
 	})
-	p.Causes = p.Causes[:min(len(p.Causes), maxCauses)]
+	p.Causes = keep(p, p.Causes, maxCauses, "cause")
 }
 
 // lastChange returns the newest change of the workload before the onset.

@@ -78,6 +78,19 @@ const (
 	resolution = 2 * time.Second
 )
 
+// ofOthers are the changes that can cause what another object in the namespace has.
+var ofOthers = linkedBy(whereNamespace)
+
+func linkedBy(of *where) map[*change]bool {
+	all := map[*change]bool{}
+	for _, l := range links {
+		for _, c := range l.changes {
+			all[c] = all[c] || l.where == of
+		}
+	}
+	return all
+}
+
 var links = []link{
 	// The rollout is the consequence.
 	{changes: []*change{reloaded}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 5},

@@ -46,9 +46,26 @@ const mostOfNamespace = 10
 
 // shorten leaves out what would make an answer large.
 func (p *Problem) shorten() {
-	for _, names := range []*[]string{&p.Pods, &p.Nodes, &p.Revisions} {
-		*names = (*names)[:min(len(*names), maxRecords)]
+	p.Pods = keep(p, p.Pods, maxRecords, "pod")
+	p.Nodes = keep(p, p.Nodes, maxRecords, "node")
+	p.Revisions = keep(p, p.Revisions, maxRecords, "revision")
+}
+
+// keep returns the first values of a list, and notes what it leaves out.
+func keep[T any](p *Problem, all []T, most int, noun string) []T {
+	p.leaveOut(len(all)-most, noun)
+	return all[:min(len(all), most)]
+}
+
+// leaveOut notes how much of something is not in the answer.
+func (p *Problem) leaveOut(n int, noun string) {
+	if n <= 0 {
+		return
 	}
+	if p.LeftOut != "" {
+		p.LeftOut += ", "
+	}
+	p.LeftOut += rollout.Plural(n, noun)
 }
 
 // spread returns the problems with those of a namespace that are too many behind all others.
@@ -100,13 +117,12 @@ func (w *workloadAt) findProblems() (all []*Problem) {
 		all = append(all, w.newestProblem(group))
 	}
 	slices.SortFunc(all, compareProblems)
-	more := len(all) - maxProblems
-	all = all[:min(len(all), maxProblems)]
+	if more := len(all) - maxProblems; more > 0 {
+		all = all[:maxProblems]
+		all[maxProblems-1].leaveOut(more, "other problem")
+	}
 	for _, p := range all {
 		p.Scope = append(w.scope(p), p.Scope...)
-	}
-	if more > 0 {
-		all[maxProblems-1].Scope = append(all[maxProblems-1].Scope, rollout.Plural(more, "other problem")+" of the workload left out")
 	}
 	return all
 }
@@ -129,11 +145,10 @@ func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
 	}
 	p := w.problemOf(groups[len(groups)-1])
 	for _, before := range slices.Backward(groups[:len(groups)-1]) {
-		if len(p.Earlier) < maxEarlier {
-			p.Earlier = append(p.Earlier, before[0].onset())
-		}
+		p.Earlier = append(p.Earlier, before[0].onset())
 		p.before = append(p.before, before...)
 	}
+	p.Earlier = keep(p, p.Earlier, maxRecords, "earlier onset")
 	hadOther := func(s *interval) bool { return s.fact.Revision != "" && !slices.Contains(p.Revisions, s.fact.Revision) }
 	if slices.ContainsFunc(p.before, hadOther) {
 		p.Scope = append(p.Scope, "an earlier revision had it, too")
@@ -205,8 +220,7 @@ func (p *Problem) affect(pods map[string]*rollout.PodState) {
 }
 
 const (
-	maxRecords = 20 // of a problem in an answer, and the names of its pods, nodes and revisions
-	maxEarlier = 20 // onsets of the same problem
+	maxRecords = 20 // of a problem in an answer, its earlier onsets, and the names of its pods, nodes and revisions
 	// maxProblems bounds the problems of a workload: anybody may write any number of reasons.
 	maxProblems = 100
 	maxText     = 240 // bytes of a message in an answer
@@ -224,6 +238,7 @@ func (p *Problem) describe() {
 	if best.Reason == reasonStarted {
 		p.Message = fmt.Sprintf("The container %s started again, and nobody had killed it: it ended by itself", p.Container)
 	}
+	p.leaveOut(len(p.facts)-maxRecords, "older record")
 	for _, f := range p.facts[max(0, len(p.facts)-maxRecords):] {
 		p.Records = append(p.Records, f.ID)
 	}
