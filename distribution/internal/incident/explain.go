@@ -12,10 +12,6 @@ import (
 )
 
 const (
-	// sameTime is the longest time between the onset of a problem and the next one that began
-	// together with it, and maxSame that between two of them.
-	sameTime  = 10 * time.Second
-	maxSame   = 30 * time.Second
 	maxCauses = 5
 	maxOthers = 2 // of them elsewhere in the namespace
 	// maxLooked bounds the changes of one place that are looked at for one problem, the newest
@@ -68,7 +64,7 @@ func (v *cut) explain(p *Problem) {
 		return
 	}
 	p.Unknown = "not known: no record shows a change that can have caused it"
-	if since := v.model.Since(v.now); p.Onset.Before(since.Add(time.Minute)) {
+	if since := v.model.Since(v.now); p.Onset.Before(since.Add(startTime)) {
 		p.Unknown = "not known: it began before the time from which records are complete"
 	}
 	p.LastChange = e.lastChange()
@@ -171,7 +167,7 @@ const maxBegun = 50
 // begunWith returns the workloads of which a problem began at the same time: each one soon after
 // another one, so that all of them get the same answer.
 func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
-	within = sameTime
+	within = delay
 	if p.Class == classNode {
 		return nil, within
 	}
@@ -181,14 +177,14 @@ func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
 		if o.key == p.Key || slices.Contains(others, o.key) {
 			return
 		}
-		if others = append(others, o.key); o.at.Sub(p.Onset).Abs() > sameTime {
-			within = maxSame
+		if others = append(others, o.key); o.at.Sub(p.Onset).Abs() > delay {
+			within = onceTime
 		}
 	}
-	for i := first; i < len(all) && len(others) < maxBegun && isSame(all, i, first) && all[i].at.Sub(p.Onset) <= maxSame; i++ {
+	for i := first; i < len(all) && len(others) < maxBegun && isSame(all, i, first) && all[i].at.Sub(p.Onset) <= onceTime; i++ {
 		add(all[i])
 	}
-	for i := first - 1; i >= 0 && len(others) < maxBegun && all[i+1].at.Sub(all[i].at) <= sameTime && p.Onset.Sub(all[i].at) <= maxSame; i-- {
+	for i := first - 1; i >= 0 && len(others) < maxBegun && all[i+1].at.Sub(all[i].at) <= delay && p.Onset.Sub(all[i].at) <= onceTime; i-- {
 		add(all[i])
 	}
 	return others, within
@@ -196,7 +192,7 @@ func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
 
 // isSame reports whether an onset is soon after the one before it.
 func isSame(all []onset, i, first int) bool {
-	return i == first || all[i].at.Sub(all[i-1].at) <= sameTime
+	return i == first || all[i].at.Sub(all[i-1].at) <= delay
 }
 
 // named returns what the message of the problem names.

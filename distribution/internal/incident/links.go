@@ -40,7 +40,7 @@ var (
 
 // since is the time from which a link counts; ok is false if there is none.
 type since struct {
-	text string
+	text string // empty: the change, and the end of a state
 	of   func(c *Change, e *explanation) (at time.Time, ok bool)
 }
 
@@ -63,14 +63,14 @@ var (
 
 const (
 	// podTime is the time after its pods began for which a rollout can be a cause, doneTime the
-	// time after all of them had started, and onceTime the time in which only what fails at once
-	// begins to fail.
+	// time after all of them had started, and onceTime the time in which what fails at once begins
+	// to fail: after all pods had started, and in several workloads.
 	podTime, doneTime, onceTime = 15 * time.Minute, 5 * time.Minute, 30 * time.Second
 	soon                        = 10 * time.Minute
 	othersTime                  = 2 * time.Minute // after a change of another workload in the namespace
 	stateTime                   = time.Minute     // after the end of a state of a node
-	// delay is how much later a kubelet reports its node, a workload follows its autoscaler, and
-	// the next rollout begins.
+	// delay is how much later a kubelet reports its node, a workload follows its autoscaler, the
+	// next rollout begins, and another workload fails of the same cause.
 	delay        = 10 * time.Second
 	volumeUpdate = 30 * time.Second // the controller of volumes retries that often
 	// resolution is the longest time by which the record of a change can be later than its effect,
@@ -131,7 +131,7 @@ var links = []link{
 }
 
 var (
-	sinceChange = since{"the change", func(c *Change, _ *explanation) (time.Time, bool) { return c.At, true }}
+	sinceChange = since{"", func(c *Change, _ *explanation) (time.Time, bool) { return c.At, true }}
 	sincePods   = since{"the start of its pods, until all of them have started", func(c *Change, e *explanation) (time.Time, bool) {
 		return e.began, c.done.IsZero() || !e.p.Onset.After(c.done)
 	}}
@@ -146,7 +146,7 @@ var (
 		}
 		return earlier(later(c.At, c.done), e.p.Onset), true
 	}}
-	sinceEnd = since{"the change; a state counts while it lasts, and 1 min longer", func(c *Change, e *explanation) (time.Time, bool) {
+	sinceEnd = since{"", func(c *Change, e *explanation) (time.Time, bool) {
 		switch {
 		case !c.isState:
 			return c.At, true
