@@ -41,9 +41,9 @@ func document() string {
 ## Problems
 
 An Event is of the first class that lists it. A problem is over when nothing has repeated it for the time in the third
-column, or earlier as the fourth says. What a pod has is also over when the pod ends, its Job has completed, or its
-ReplicaSet is scaled to zero; an eviction is not. A container that has a problem hides its problems of the classes in
-the last column.
+column, or earlier as the fourth says. The end of a pod ends its problems, except an eviction. Those from image to
+schedule also end when its Job has completed, or its ReplicaSet was scaled to zero. A container that has a problem hides
+its problems of the classes in the last column.
 
 | Class | Problem and Events | Over after | Earlier | Hides |
 | --- | --- | --- | --- | --- |
@@ -109,8 +109,9 @@ func writeSymptom(b *strings.Builder, s *symptom) {
 		shows = append(shows, fmt.Sprintf("in the first %s of a container, only if it goes on; fewer than %d that are over are none", InWords(s.grace), s.least))
 	}
 	for _, e := range s.ends {
-		if text := endText(e); e.text != jobDone.text && e.text != scaledAway.text {
-			ends = append(ends, text)
+		isOfPods := len(s.ends) > 1 && s.ends[len(s.ends)-1].text == scaledAway.text && s.ends[len(s.ends)-2].text == jobDone.text
+		if !isOfPods || e.text != jobDone.text && e.text != scaledAway.text {
+			ends = append(ends, endText(e))
 		}
 	}
 	fmt.Fprintf(b, "| %s | %s %s | %s | %s | %s |\n", s.class, s.text, strings.Join(shows, "; "), InWords(s.quiet), strings.Join(ends, "; "), strings.Join(s.hides, ", "))
