@@ -173,26 +173,22 @@ func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
 	}
 	all := v.onsets[p.Key.Cluster]
 	first, _ := slices.BinarySearchFunc(all, p.Onset, func(o onset, at time.Time) int { return o.at.Compare(at) })
-	add := func(o onset) {
-		if o.key == p.Key || slices.Contains(others, o.key) {
-			return
+	for _, step := range []int{1, -1} {
+		before := p.Onset
+		for i := first + min(step, 0); i >= 0 && i < len(all) && len(others) < maxBegun; i += step {
+			o, pause := all[i], all[i].at.Sub(before).Abs()
+			if pause > delay || o.at.Sub(p.Onset).Abs() > onceTime {
+				break
+			}
+			if before = o.at; o.key == p.Key || slices.Contains(others, o.key) {
+				continue
+			}
+			if others = append(others, o.key); o.at.Sub(p.Onset).Abs() > delay {
+				within = onceTime
+			}
 		}
-		if others = append(others, o.key); o.at.Sub(p.Onset).Abs() > delay {
-			within = onceTime
-		}
-	}
-	for i := first; i < len(all) && len(others) < maxBegun && isSame(all, i, first) && all[i].at.Sub(p.Onset) <= onceTime; i++ {
-		add(all[i])
-	}
-	for i := first - 1; i >= 0 && len(others) < maxBegun && all[i+1].at.Sub(all[i].at) <= delay && p.Onset.Sub(all[i].at) <= onceTime; i-- {
-		add(all[i])
 	}
 	return others, within
-}
-
-// isSame reports whether an onset is soon after the one before it.
-func isSame(all []onset, i, first int) bool {
-	return i == first || all[i].at.Sub(all[i-1].at) <= delay
 }
 
 // named returns what the message of the problem names.

@@ -186,37 +186,31 @@ func (w *workloadAt) problemOf(intervals []*interval) *Problem {
 			p.facts = append(p.facts, o.Fact)
 		}
 	}
-	p.affect(w.pods)
+	w.affect(p)
 	p.describe()
 	return p
 }
 
 // affect notes the pods that have the problem, with their nodes and revisions.
-func (p *Problem) affect(pods map[string]*rollout.PodState) {
-	type value struct {
-		of    *[]string
-		value string
-	}
-	isKnown := map[value]bool{}
-	add := func(to *[]string, text string) {
-		if v := (value{to, text}); text != "" && !isKnown[v] {
-			isKnown[v] = true
-			*to = append(*to, text)
-		}
-	}
-	for _, s := range p.intervals {
-		if add(&p.Revisions, s.fact.Revision); s.fact.Pod == "" {
-			continue
-		}
-		node := s.fact.Node
-		if pod := pods[s.fact.Pod]; pod != nil {
-			node = pod.Node
-		}
-		add(&p.Pods, s.fact.Object().Name)
-		add(&p.pods, s.fact.Pod)
-		add(&p.Nodes, node)
-	}
+func (w *workloadAt) affect(p *Problem) {
+	p.Revisions = distinct(p.intervals, func(s *interval) string { return s.fact.Revision })
+	p.pods = distinct(p.intervals, func(s *interval) string { return s.fact.Pod })
+	ofPods := slices.DeleteFunc(slices.Clone(p.intervals), func(s *interval) bool { return s.fact.Pod == "" })
+	p.Pods = distinct(ofPods, func(s *interval) string { return s.fact.Object().Name })
+	p.Nodes = distinct(ofPods, w.nodeOf)
 	p.PodCount = len(p.Pods)
+}
+
+// distinct returns what intervals have, each value once.
+func distinct(all []*interval, of func(*interval) string) (values []string) {
+	isKnown := map[string]bool{"": true}
+	for _, s := range all {
+		if value := of(s); !isKnown[value] {
+			isKnown[value] = true
+			values = append(values, value)
+		}
+	}
+	return values
 }
 
 const (
