@@ -80,14 +80,18 @@ var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
 // withPreemptor returns the Event with the name of the pod that preempts, if other records have its
 // UID.
 func (v *cut) withPreemptor(f *Fact) *Fact {
+	if f.change.shows != podPreempted {
+		return f
+	}
 	match := preemptor.FindStringSubmatch(f.Message)
-	if f.change.shows != podPreempted || match == nil || v.podNamed[match[1]] == nil {
+	if match == nil || v.podNamed[match[1]] == nil {
 		return f
 	}
 	named, by := *f, v.podNamed[match[1]]
 	if named.Related = "the pod " + by.Object().Name; by.Key.Namespace != f.Key.Namespace {
 		named.Related += " of the namespace " + by.Key.Namespace
 	}
+	named.text = named.change.describe(&named)
 	return &named
 }
 
@@ -100,7 +104,7 @@ func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
 			continue
 		}
 		c := &Change{
-			uid: f.Workload.UID, Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
+			uid: f.Workload.UID, Kind: r.shows.kind, Text: f.text, At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
 			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", names: f.names,
 		}
 		if f.isAboutNode() {

@@ -65,6 +65,7 @@ type Fact struct {
 	subject  string          // the pod's UID, or the name of another object
 	symptom  *symptom        // of the problem that it shows; nil: it shows none
 	change   *row            // the change that it shows; nil: it shows none
+	text     string          // of the change
 	names    []name          // what it names, if a tool that deploys has written it
 	scaling  *record.Scaling // nil: it shows none
 	deleted  string          // the name of the pod that an owner deleted
@@ -95,6 +96,9 @@ func factOf(r *record.Record, now time.Time) *Fact {
 		_, f.deleted = record.NamedIn(f.Message)
 	case ok && f.Reason == rollout.ReasonScaled:
 		f.scaling = &scaling
+	}
+	if f.change != nil {
+		f.text = f.change.describe(f)
 	}
 	if f.change != nil && f.change.shows == deployed {
 		f.names = namesIn(f)
@@ -164,7 +168,7 @@ func (f *Fact) size() int {
 	size := 800 + 48*len(f.Moments) + 64*len(f.names)
 	for _, text := range []string{
 		f.Message, f.Event, f.ID, f.Workload.UID, f.Revision, f.Controller, f.Type, f.Reason, f.Kind, f.Reporter, f.Related, f.Container, f.Node,
-		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest,
+		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest, f.text,
 	} {
 		size += len(text)
 	}

@@ -42,7 +42,12 @@ type interval struct {
 	// the container.
 	pause  time.Duration
 	killed bool
+	older  int // occurrences of the thread that were not looked at
 }
+
+// maxOccurrences bounds what is looked at of a thread, the newest ones. A kubelet writes some 40 in
+// an hour.
+const maxOccurrences = 1000
 
 func (s *interval) onset() time.Time { return s.occurrences[0].at }
 func (s *interval) last() time.Time  { return s.occurrences[len(s.occurrences)-1].at }
@@ -87,10 +92,16 @@ func (w *workloadAt) intervals() (all []*interval) {
 		slices.SortFunc(occurrences, func(a, b occurrence) int {
 			return cmp.Or(a.at.Compare(b.at), compareBools(a.isKill(), b.isKill()), cmp.Compare(a.ID, b.ID))
 		})
+		older := max(0, len(occurrences)-maxOccurrences)
+		occurrences = occurrences[older:]
 		if t.grace > 0 {
 			occurrences = w.withoutStarts(t, occurrences)
 		}
-		all = append(all, w.intervalsOf(t, occurrences)...)
+		found := w.intervalsOf(t, occurrences)
+		for _, s := range found {
+			s.older = older
+		}
+		all = append(all, found...)
 	}
 	slices.SortFunc(all, compareIntervals)
 	return all
@@ -380,6 +391,9 @@ func effects(all []*interval) {
 		}
 	}
 	for i := range symptoms {
+		if len(symptoms[i].hides) == 0 {
+			continue
+		}
 		for _, group := range groups {
 			of := slices.DeleteFunc(slices.Clone(group), func(s *interval) bool { return s.symptom != &symptoms[i] || s.shownBy != nil })
 			for _, s := range group {

@@ -261,7 +261,13 @@ func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	for i := range 25 {
 		s.record(fmt.Sprintf("9:30 Pod/web-aaa-%d !BackOff{app} node=node-0: Back-off restarting failed container", i))
 	}
-	at := s.model.At(t.Context(), began.Add(10*time.Minute), incident.Query{})
+	for i := range 1280 {
+		s.record(fmt.Sprintf("%d:%02d Pod/api-aaa-1 !BackOff{app} namespace=evil node=node-0: Back-off %d", i/40/4, i/40%4*15, i%40))
+	}
+	at := s.model.At(t.Context(), began.Add(10*time.Minute), incident.Query{Namespace: "evil"})
+	require.Len(t, at.Problems(), 1)
+	assert.Equal(t, "280 older occurrences, 20 older records", at.Problems()[0].LeftOut)
+	at = s.model.At(t.Context(), began.Add(10*time.Minute), incident.Query{Namespace: "shop"})
 	require.Len(t, at.Problems(), 1)
 	assert.Equal(t, "5 older records, 62 older workload changes, 620 older namespace changes, 60 older scalings, 5 pods", at.Problems()[0].LeftOut)
 	assert.True(t, slices.ContainsFunc(at.Changes(), func(c incident.Change) bool { return c.Text == "60 older scalings not looked at" }))

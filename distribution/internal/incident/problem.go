@@ -110,73 +110,66 @@ func (v *At) admits(p *Problem) bool {
 func (w *workloadAt) findProblems() (all []*Problem) {
 	intervals, groups := w.intervals(), map[string][]*interval{}
 	effects(intervals)
+	var names []string
 	for _, s := range intervals {
-		groups[s.name()] = append(groups[s.name()], s)
+		name := s.name()
+		if groups[name] == nil {
+			names = append(names, name)
+		}
+		groups[name] = append(groups[name], s)
 	}
-	for _, group := range groups {
-		all = append(all, w.newestProblem(group))
+	for _, name := range names {
+		all = append(all, w.newestProblem(groups[name]))
 	}
-	slices.SortFunc(all, compareProblems)
+	slices.SortStableFunc(all, compareProblems)
 	if more := len(all) - maxProblems; more > 0 {
 		all = all[:maxProblems]
 		all[maxProblems-1].leaveOut(more, "other problem")
 	}
 	for _, p := range all {
-		p.Scope = append(w.scope(p), p.Scope...)
+		w.complete(p)
 	}
+	slices.SortFunc(all, compareProblems)
 	return all
 }
 
-// newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One
-// that goes on in other pods after a pause is another one, and so is one of a rollout that began
-// when it was over.
+// newestProblem returns the newest problem of one kind, with the earlier ones. One that goes on in
+// other pods after a pause is another one, and so is one of a rollout that began when it was over.
 func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
-	var groups [][]*interval
+	var first int // interval of the newest problem
 	end := time.Time{}
-	for _, s := range intervals {
-		if len(groups) == 0 || s.onset().After(end.Add(probeQuiet)) || w.beganBetween(s.fact.Revision, end, s.onset()) {
-			groups = append(groups, nil)
+	p := &Problem{Key: w.key, id: w.id, Causes: []Cause{}}
+	for i, s := range intervals {
+		if i > 0 && (s.onset().After(end.Add(probeQuiet)) || w.beganBetween(s.fact.Revision, end, s.onset())) {
+			p.Earlier, first = append(p.Earlier, intervals[first].onset()), i
 		}
-		last := len(groups) - 1
-		groups[last] = append(groups[last], s)
 		if end = later(end, s.over); s.over.IsZero() {
 			end = w.now
 		}
 	}
-	p := w.problemOf(groups[len(groups)-1])
-	for _, before := range slices.Backward(groups[:len(groups)-1]) {
-		p.Earlier = append(p.Earlier, before[0].onset())
-		p.before = append(p.before, before...)
-	}
-	p.Earlier = keep(p, p.Earlier, maxRecords, "earlier onset")
-	hadOther := func(s *interval) bool { return s.fact.Revision != "" && !slices.Contains(p.Revisions, s.fact.Revision) }
-	if slices.ContainsFunc(p.before, hadOther) {
-		p.Scope = append(p.Scope, "an earlier revision had it, too")
-	}
-	return p
-}
-
-// beganBetween reports whether a rollout of a revision began after a time, and until another one.
-func (w *workloadAt) beganBetween(revision string, after, until time.Time) bool {
-	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
-		at := timeAt(r.Start)
-		return r.Revision == revision && at.After(after) && !at.After(until)
-	})
-}
-
-// problemOf returns the problem that intervals of several pods are, the oldest first.
-func (w *workloadAt) problemOf(intervals []*interval) *Problem {
-	own := cmp.Or(intervals[0].shownBy, intervals[0])
-	p := &Problem{Key: w.key, id: w.id, Class: own.class, Container: own.container, Onset: intervals[0].onset(), Causes: []Cause{}, intervals: intervals}
-	goesOn := slices.ContainsFunc(intervals, func(s *interval) bool { return s.over.IsZero() })
-	var shown []occurrence
-	for _, s := range intervals {
+	p.before, p.intervals = intervals[:first], intervals[first:]
+	own := cmp.Or(p.intervals[0].shownBy, p.intervals[0])
+	p.Class, p.Container, p.Onset = own.class, own.container, p.intervals[0].onset()
+	goesOn := slices.ContainsFunc(p.intervals, func(s *interval) bool { return s.over.IsZero() })
+	for _, s := range p.intervals {
 		p.Last = later(p.Last, s.last())
-		shown = append(shown, s.occurrences...)
 		if !goesOn && s.over.After(p.Over) {
 			p.Over, p.Because = s.over, s.because
 		}
 	}
+	return p
+}
+
+// complete adds what the order of problems does not need.
+func (w *workloadAt) complete(p *Problem) {
+	slices.Reverse(p.Earlier)
+	p.Earlier = keep(p, p.Earlier, maxRecords, "earlier onset")
+	var shown []occurrence
+	older := 0
+	for _, s := range p.intervals {
+		shown, older = append(shown, s.occurrences...), max(older, s.older)
+	}
+	p.leaveOut(older, "older occurrence")
 	slices.SortStableFunc(shown, func(a, b occurrence) int { return a.at.Compare(b.at) })
 	isKnown := map[*Fact]bool{}
 	for _, o := range shown {
@@ -188,7 +181,19 @@ func (w *workloadAt) problemOf(intervals []*interval) *Problem {
 	}
 	w.affect(p)
 	p.describe()
-	return p
+	p.Scope = w.scope(p)
+	hadOther := func(s *interval) bool { return s.fact.Revision != "" && !slices.Contains(p.Revisions, s.fact.Revision) }
+	if slices.ContainsFunc(p.before, hadOther) {
+		p.Scope = append(p.Scope, "an earlier revision had it, too")
+	}
+}
+
+// beganBetween reports whether a rollout of a revision began after a time, and until another one.
+func (w *workloadAt) beganBetween(revision string, after, until time.Time) bool {
+	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
+		at := timeAt(r.Start)
+		return r.Revision == revision && at.After(after) && !at.After(until)
+	})
 }
 
 // affect notes the pods that have the problem, with their nodes and revisions.
