@@ -74,13 +74,20 @@ func compareIntervals(a, b *interval) int {
 	return cmp.Compare(a.name(), b.name())
 }
 
-// intervals returns the problems of each pod and each other object.
-func (w *workloadAt) intervals() (all []*interval) {
-	threads := map[thread][]occurrence{}
-	for _, f := range w.facts {
-		if f.symptom != nil {
-			t := f.thread(f.symptom)
-			threads[t] = append(threads[t], w.shown(f)...)
+// intervals returns the problems of each pod and each other object, and how many reasons were not
+// looked at: an answer has room for those of the newest Events.
+func (w *workloadAt) intervals() (all []*interval, unread int) {
+	threads, reasons := map[thread][]occurrence{}, map[string]int{}
+	for _, f := range slices.Backward(w.facts) {
+		if f.symptom == nil {
+			continue
+		}
+		t, shown := f.thread(f.symptom), w.shown(f)
+		if len(shown) > 0 && t.reason != "" && reasons[t.reason] == 0 {
+			reasons[t.reason] = len(reasons) + 1
+		}
+		if reasons[t.reason] <= maxProblems {
+			threads[t] = append(threads[t], shown...)
 		}
 	}
 	for _, o := range w.restarts() {
@@ -104,7 +111,7 @@ func (w *workloadAt) intervals() (all []*interval) {
 		all = append(all, found...)
 	}
 	slices.SortFunc(all, compareIntervals)
-	return all
+	return all, max(0, len(reasons)-maxProblems)
 }
 
 func (f *Fact) thread(s *symptom) thread {

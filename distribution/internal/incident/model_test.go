@@ -244,6 +244,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	s.model.Add(all, began.Add(time.Minute))
 	at := s.model.At(context.Background(), began.Add(time.Minute), incident.Query{})
+	assert.True(t, slices.ContainsFunc(at.Problems(), func(p incident.Problem) bool { return p.LeftOut == "1800 other problems" }))
 	for name, answer := range map[string]any{"problems": at.Problems()[:100], "workloads": at.Workloads()} {
 		encoded, err := json.Marshal(answer)
 		require.NoError(t, err)

@@ -108,7 +108,8 @@ func (v *At) admits(p *Problem) bool {
 // findProblems returns the problems of the workload. The intervals of several pods that overlap are
 // one.
 func (w *workloadAt) findProblems() (all []*Problem) {
-	intervals, groups := w.intervals(), map[string][]*interval{}
+	groups := map[string][]*interval{}
+	intervals, unread := w.intervals()
 	effects(intervals)
 	var names []string
 	for _, s := range intervals {
@@ -122,9 +123,9 @@ func (w *workloadAt) findProblems() (all []*Problem) {
 		all = append(all, w.newestProblem(groups[name]))
 	}
 	slices.SortStableFunc(all, compareProblems)
-	if more := len(all) - maxProblems; more > 0 {
-		all = all[:maxProblems]
-		all[maxProblems-1].leaveOut(more, "other problem")
+	if more := max(0, len(all)-maxProblems) + unread; more > 0 {
+		all = all[:min(len(all), maxProblems)]
+		all[len(all)-1].leaveOut(more, "other problem")
 	}
 	for _, p := range all {
 		w.complete(p)
