@@ -174,7 +174,8 @@ func (v *cut) addChanges(w *workloadAt) {
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	k := &workloadAt{
-		cut: v, key: w.key, id: w.id, times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
+		cut: v, key: w.key, id: w.id, times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{},
+		events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
 		if f = f.until(v.now); f != nil {

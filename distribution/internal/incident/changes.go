@@ -274,7 +274,8 @@ type scaled struct {
 func (v *cut) scalings(w *workloadAt) (all []*Change) {
 	if w.older > 0 {
 		text := rollout.Plural(w.older, "older scaling") + " not looked at"
-		all = append(all, &Change{Kind: kindScaling, Text: text, At: w.scaled[0].at, Key: w.key, id: w.id, Records: []string{w.scaled[0].fact.ID}})
+		oldest := w.scaled[0]
+		all = append(all, &Change{Kind: kindScaling, Text: text, At: oldest.at, Key: w.key, id: w.id, Records: []string{oldest.fact.ID}})
 	}
 	for _, s := range w.scaled {
 		if s.From < 0 {

@@ -66,12 +66,15 @@ Rollouts, scalings and deleted pods are computed from several Events. Others hav
 ## Causes
 
 A change is a cause if a line below connects it with the problem. The highest rank comes first, then the newest change.
-Times count from the change, if the line says nothing else; a state of a node counts while it lasts, and ` + InWords(stateTime) + ` longer.
+Times count from the change, if the line says nothing else; a state of a node counts while it lasts, and
+` + InWords(stateTime) + ` longer.
 *Startup* is ` + strings.Join(startups, ", ") + `; *running* is ` + strings.Join(runtimes, ", ") + `.
 `)
 	for _, group := range groupsOf(links) {
 		l := &group[0]
-		isCommon := !slices.ContainsFunc(group, func(o link) bool { return conditionsText(&o) != conditionsText(l) || o.weight != l.weight })
+		isCommon := !slices.ContainsFunc(group, func(o link) bool {
+			return conditionsText(&o) != conditionsText(l) || o.weight != l.weight
+		})
 		fmt.Fprintf(&b, "\n%s%s", strings.ToUpper(l.where.text[:1]), l.where.text[1:])
 		if isCommon {
 			fmt.Fprintf(&b, ", with rank %d%s", l.weight, conditionsText(l))
@@ -109,7 +112,7 @@ func writeSymptom(b *strings.Builder, s *symptom) {
 		shows = append(shows, fmt.Sprintf("in the first %s of a container, only if it goes on; fewer than %d that are over are none", InWords(s.grace), s.least))
 	}
 	for _, e := range s.ends {
-		isOfPods := len(s.ends) > 1 && s.ends[len(s.ends)-1].text == scaledAway.text && s.ends[len(s.ends)-2].text == jobDone.text
+		isOfPods := slices.ContainsFunc(s.ends, func(e end) bool { return e.text == jobDone.text })
 		if !isOfPods || e.text != jobDone.text && e.text != scaledAway.text {
 			ends = append(ends, endText(e))
 		}

@@ -24,17 +24,19 @@ type explanation struct {
 	*cut
 	p      *Problem
 	w      *workloadAt
-	pod    *rollout.PodState // that had the problem first; nil: not known
-	began  time.Time         // when this pod began, or the problem
-	others []Key             // workloads of which a problem began at the same time
-	places map[*where][]*Change
+	pod    *rollout.PodState    // that had the problem first; nil: not known
+	began  time.Time            // when this pod began, or the problem
+	others []Key                // workloads of which a problem began at the same time
+	places map[*where][]*Change // the candidates of each place that was looked at
 }
 
 // explain adds to a problem what it has in common with others, and its causes.
 func (v *cut) explain(p *Problem) {
 	w := v.workloads[p.Key]
 	others, within := v.begunWith(p)
-	e := &explanation{cut: v, p: p, w: w, pod: w.pods[p.intervals[0].fact.Pod], began: p.Onset, others: others, places: map[*where][]*Change{}}
+	e := &explanation{
+		cut: v, p: p, w: w, pod: w.pods[p.intervals[0].fact.Pod], began: p.Onset, others: others, places: map[*where][]*Change{},
+	}
 	if e.pod != nil && e.pod.Began != 0 {
 		e.began = earlier(p.Onset, timeAt(e.pod.Began))
 	}

@@ -159,7 +159,8 @@ var (
 
 var (
 	ofItsPods = condition{"only pods of this revision have it, and did not have it before", func(c *Change, e *explanation) bool {
-		return len(e.p.Revisions) == 0 || slices.Contains(e.p.Revisions, c.revision) && !e.wasThereBefore(c, e.p.before) && !e.wasThereBefore(c, e.p.intervals)
+		wasThere := e.wasThereBefore(c, e.p.before) || e.wasThereBefore(c, e.p.intervals)
+		return len(e.p.Revisions) == 0 || slices.Contains(e.p.Revisions, c.revision) && !wasThere
 	}}
 	ofPodsItMade = condition{"only pods of this revision have it", func(c *Change, e *explanation) bool {
 		return slices.Contains(e.p.Revisions, c.revision) && !e.wasThereBefore(c, e.p.intervals)
