@@ -159,7 +159,7 @@ func (v *view) resolve() error {
 		return strings.EqualFold(name, o.Name) || strings.EqualFold(name, o.String()) || strings.EqualFold(name, o.Kind+"/"+o.Name)
 	}
 	var found, owners []incident.Key
-	for _, s := range v.model.At(v.now, incident.Query{}).Workloads() {
+	for _, s := range v.model.At(v.ctx, v.now, incident.Query{}).Workloads() {
 		if k := s.Key; namespace != "" && namespace != k.Namespace && k.Namespace != "" {
 			continue
 		} else if name == k.ID() || isNamed(k.Top) {

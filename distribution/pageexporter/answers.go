@@ -5,7 +5,10 @@ package pageexporter
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +28,7 @@ type view struct {
 	delivery statusextension.Delivery
 	arrived  time.Time // when the last records came
 	missed   int64
-	left     func() error // returns an error after the viewer has left
+	ctx      context.Context // of the viewer
 }
 
 // head is in each answer: what it is about, and what it cannot know.
@@ -110,13 +113,16 @@ func eventOf(f *incident.Fact) event {
 
 func (v *view) query() incident.Query { return v.filter.at(v.now) }
 
-// at returns what the filter chooses of the model; nothing, after the viewer has left.
-func (v *view) at() *incident.At {
-	if v.left() != nil {
-		return incident.NewModel(v.now).At(v.now, v.query())
+// inTime returns an error if the filter chooses a time of which the model has nothing.
+func (v *view) inTime() error {
+	if from, until := v.query().Window(v.now); until.Before(from) {
+		return requestError{fmt.Errorf("until is %s: the page has one hour, so use a time after %s", timeIn(until), timeIn(from)), http.StatusBadRequest}
 	}
-	return v.model.At(v.now, v.query())
+	return nil
 }
+
+// at returns what the filter chooses of the model.
+func (v *view) at() *incident.At { return v.model.At(v.ctx, v.now, v.query()) }
 
 // events returns the events, the newest first.
 func (v *view) events() (all []*incident.Fact) {

@@ -180,7 +180,10 @@ func (b *board) compute(ctx context.Context, of request, compute func(*view) ([]
 	b.addAside()
 	v := &view{
 		model: b.model, now: b.clock().UTC(), filter: of.filter, delivery: of.delivery,
-		arrived: timeAt(b.arrived.Load()), missed: b.missed.Load(), left: ctx.Err,
+		arrived: timeAt(b.arrived.Load()), missed: b.missed.Load(), ctx: ctx,
+	}
+	if err := v.inTime(); err != nil {
+		return nil, err
 	}
 	body, err := compute(v)
 	sum := sha256.Sum256(body)

@@ -123,7 +123,7 @@ func TestASlowLookHoldsNoSharedAnswer(t *testing.T) {
 		var looking sync.WaitGroup
 		looking.Go(func() {
 			_, err := b.look(t.Context(), "slow", filter{}, func(v *view) ([]byte, error) {
-				for v.left() == nil {
+				for v.ctx.Err() == nil {
 					time.Sleep(time.Millisecond)
 				}
 				return nil, nil

@@ -3,6 +3,7 @@
 package pageexporter
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func boardOf(lines string) *board {
 
 // viewOf returns what a viewer sees with a filter, without the lock.
 func viewOf(b *board, f filter) *view {
-	return &view{model: b.model, now: b.clock().UTC(), filter: f, delivery: b.delivery(), left: func() error { return nil }}
+	return &view{model: b.model, now: b.clock().UTC(), filter: f, delivery: b.delivery(), ctx: context.Background()}
 }
 
 // everything is the filter of an address without parameters.

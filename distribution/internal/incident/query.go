@@ -17,7 +17,7 @@ type Summary struct {
 	Key         Key       `json:"workload"`
 	All         int64     `json:"occurrences"`
 	Warnings    int64     `json:"warnings"`
-	Last        time.Time `json:"last"`
+	Last        time.Time `json:"last,omitzero"`         // zero: nothing happened
 	LastWarning time.Time `json:"last_warning,omitzero"` // zero: there is none
 	Reasons     []Counted `json:"reasons"`               // warnings first
 	Manifests   []string  `json:"manifests,omitempty"`
@@ -190,7 +190,9 @@ func (v *At) Spans() (spans []rollout.Span) {
 		if v.query.Workload == "" || !v.query.admitsKey(w.key, w.id) {
 			continue
 		}
-		for _, known := range w.rollouts {
+		read, _ := rolloutsIn(w.facts)
+		for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
+			known := read.Workloads[key]
 			for _, revision := range slices.Sorted(maps.Keys(known.Revisions)) {
 				for _, part := range known.Spans(revision, rollout.Options{Now: v.now}) {
 					spans = append(spans, part.Spans...)

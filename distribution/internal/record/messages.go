@@ -29,7 +29,7 @@ func KindOf(reason, message string) string {
 			return KindPresent
 		}
 	case "Killing":
-		if isRestart(message) {
+		if hasAny(message, restarts) {
 			return KindRestarted
 		}
 		return KindStopping
@@ -39,7 +39,7 @@ func KindOf(reason, message string) string {
 		}
 		return KindPullFailed
 	case "Failed":
-		if isAboutImage(message) {
+		if hasAny(message, imageTexts) {
 			return KindPullFailed
 		}
 	case "ErrImageNeverPull", "InspectFailed", "FailedToInspectImage":
@@ -48,23 +48,15 @@ func KindOf(reason, message string) string {
 	return reason
 }
 
-// isRestart reports whether the pod continues after a kubelet has killed the container.
-func isRestart(message string) bool {
-	for _, part := range []string{"will be restarted", "before restart", "requires restart", "FailedPostStartHook"} {
-		if strings.Contains(message, part) {
-			return true
-		}
-	}
-	return false
-}
+// restarts are in the messages of a kubelet that kills a container, and continues with the pod, and
+// imageTexts in those about an image.
+var (
+	restarts   = []string{"will be restarted", "before restart", "requires restart", "FailedPostStartHook"}
+	imageTexts = []string{"pull image", "ErrImage", "ImagePull", "InvalidImageName", "inspect image", "ImageInspect"}
+)
 
-func isAboutImage(message string) bool {
-	for _, part := range []string{"pull image", "ErrImage", "ImagePull", "InvalidImageName", "inspect image", "ImageInspect"} {
-		if strings.Contains(message, part) {
-			return true
-		}
-	}
-	return false
+func hasAny(message string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(message, part) })
 }
 
 // scaled matches what Deployments and Argo Rollouts write about a ReplicaSet, in all versions:
