@@ -29,7 +29,7 @@ BUILD := $(COMPILING) $(CURDIR)/tools/gobuild
 
 VERSION := $(shell cat VERSION)
 # The modules with Go code that is not generated. make tests and lints each on its own.
-MODULES := . controlplane $(addprefix distribution/,literalenvprovider pageexporter prometheus rolloutsconnector) e2e tools
+MODULES := . controlplane $(addprefix distribution/,literalenvprovider pageexporter prometheus rolloutsconnector statusextension) e2e tools
 # The module whose program is in the image. make generate writes it: see distribution/builder.yaml.
 SHIPPED := distribution/otelcol
 # The sources of the Collector, and of the demo.

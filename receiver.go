@@ -108,8 +108,10 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.health.Measure(r.elector.leadership.Leads, r.config.Series.Max, r.resolver); err != nil {
 		return err
 	}
-	if r.config.LeaderElector == nil { // A standby waits for no answer.
+	if r.config.LeaderElector == nil {
 		r.health.Waiting(health.Streams(r.config.streams())...)
+	} else {
+		r.health.Standby()
 	}
 	r.launch()
 	return nil

@@ -24,7 +24,7 @@ func TestModulesShareVersions(t *testing.T) {
 	require.Greater(t, len(ours), 30)
 	for _, module := range []string{
 		"controlplane", "distribution/literalenvprovider", "distribution/otelcol", "distribution/pageexporter",
-		"distribution/prometheus", "distribution/rolloutsconnector", "e2e", "tools", "tools/kubernetes",
+		"distribution/prometheus", "distribution/rolloutsconnector", "distribution/statusextension", "e2e", "tools", "tools/kubernetes",
 	} {
 		theirs, shared := versionsIn(t, module+"/go.mod"), 0
 		for dependency, version := range ours {

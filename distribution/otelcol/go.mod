@@ -9,6 +9,7 @@ require (
 	github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector v0.1.0
+	github.com/kubeevents/kubeeventsreceiver/distribution/statusextension v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.161.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.161.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0
@@ -279,6 +280,8 @@ require (
 replace github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0 => ../literalenvprovider
 
 replace github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector v0.1.0 => ../rolloutsconnector
+
+replace github.com/kubeevents/kubeeventsreceiver/distribution/statusextension v0.1.0 => ../statusextension
 
 replace github.com/kubeevents/kubeeventsreceiver v0.1.0 => ../..
 

@@ -72,12 +72,13 @@ var arguments = map[string]argument{
 
 const instructions = `What is wrong in this Kubernetes cluster, and what changed before, from the Events of the last hour.
 Begin with the tool problems: each problem has its causes, the likeliest first, or says that no cause is known.
-records are log.record.uid of the log records that prove a statement: cite them. records_since is the time from which on records are complete.
+records are log.record.uid of the log records that prove a statement: cite them.
+records_since is the time from which on records are complete, but for those within gap. incomplete says why records are missing now: repeat it, because then no problem is no proof.
 total has the lengths of lists that are cut: choose a namespace, a workload or a shorter time to see the rest.`
 
 // newAgentsHandler serves the tools over HTTP. It keeps nothing between two calls.
-func newAgentsHandler(b *board) http.Handler {
-	server := mcp.NewServer(&mcp.Implementation{Name: "kube-events", Title: "Kubernetes events"}, &mcp.ServerOptions{Instructions: instructions})
+func newAgentsHandler(b *board, version string) http.Handler {
+	server := mcp.NewServer(&mcp.Implementation{Name: "kube-events", Title: "Kubernetes events", Version: version}, &mcp.ServerOptions{Instructions: instructions})
 	for _, t := range tools {
 		server.AddTool(&mcp.Tool{
 			Name: t.name, Description: t.description, InputSchema: t.schema(), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
@@ -158,7 +159,7 @@ func (v *view) resolve() error {
 		return strings.EqualFold(name, o.Name) || strings.EqualFold(name, o.String()) || strings.EqualFold(name, o.Kind+"/"+o.Name)
 	}
 	var found, owners []incident.Key
-	for _, s := range v.model.At(v.now, incident.Query{}).Workloads() {
+	for _, s := range v.model.At(v.ctx, v.now, incident.Query{}).Workloads() {
 		if k := s.Key; namespace != "" && namespace != k.Namespace && k.Namespace != "" {
 			continue
 		} else if name == k.ID() || isNamed(k.Top) {
@@ -172,7 +173,8 @@ func (v *view) resolve() error {
 	}
 	switch len(found) {
 	case 0:
-		return fmt.Errorf("no workload with the name %.100q, nor an object of one, has an event in the last hour: %w", name, errNoWorkload)
+		return fmt.Errorf("%sno workload with the name %.100q, nor an object of one, has an event in the last hour: %w",
+			strings.TrimPrefix(v.delivery.Failure+" ", " "), name, errNoWorkload)
 	case 1:
 		v.key, v.filter.Workload = found[0], found[0].ID()
 		return nil

@@ -17,7 +17,7 @@ import (
 // agentOf connects an agent to a board.
 func agentOf(t *testing.T, b *board) *mcp.ClientSession {
 	t.Helper()
-	server := httptest.NewServer(newHandler(b, &Config{MCP: true}))
+	server := httptest.NewServer(newHandler(b, &Config{MCP: true}, "1.2.3"))
 	t.Cleanup(server.Close)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL + "/prefix/mcp"}, nil)
@@ -41,6 +41,7 @@ func call(t *testing.T, agent *mcp.ClientSession, tool string, arguments map[str
 
 func TestAgentsHaveTheAnswersOfTheAPI(t *testing.T) {
 	agent := agentOf(t, boardOf(imageChange))
+	assert.Equal(t, "1.2.3", agent.InitializeResult().ServerInfo.Version)
 	tools, err := agent.ListTools(t.Context(), nil)
 	require.NoError(t, err)
 	var names []string

@@ -3,34 +3,44 @@
 package pageexporter
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 // What follows is what the page, the JSON and the tools for agents have in common.
 
 // view is the model as a request sees it. It is valid while the board computes the answer.
 type view struct {
-	model   *incident.Model
-	now     time.Time
-	filter  filter
-	key     incident.Key // of the workload that the filter chooses, after resolve
-	standby bool
-	missed  int64
-	left    func() error // returns an error after the viewer has left
+	model    *incident.Model
+	now      time.Time
+	filter   filter
+	key      incident.Key // of the workload that the filter chooses, after resolve
+	delivery statusextension.Delivery
+	arrived  time.Time // when the last records came
+	missed   int64
+	ctx      context.Context // of the viewer
 }
 
 // head is in each answer: what it is about, and what it cannot know.
 type head struct {
-	From         time.Time `json:"from"`
-	Until        time.Time `json:"until"`
-	RecordsSince time.Time `json:"records_since"`     // from then on records are complete
-	Standby      bool      `json:"standby,omitempty"` // another replica has the new events
-	Dropped      dropped   `json:"dropped,omitzero"`
-	Total        totals    `json:"total,omitempty"`
+	From         time.Time           `json:"from"`
+	Until        time.Time           `json:"until"`
+	RecordsSince time.Time           `json:"records_since,omitzero"` // from then on records are complete, but for the gap; zero: not yet
+	Gap          statusextension.Gap `json:"gap,omitzero"`           // in what is chosen
+	Incomplete   string              `json:"incomplete,omitempty"`   // why records are missing now; empty: none are
+	NothingSince time.Time           `json:"nothing_since,omitzero"` // has arrived; only if records are missing now
+	Dropped      dropped             `json:"dropped,omitzero"`
+	Total        totals              `json:"total,omitempty"`
 }
 
 // totals has the lengths of the lists that are cut, by their names in JSON.
@@ -65,10 +75,20 @@ func (v *view) head() head {
 	q := v.query()
 	from, until := q.Window(v.now)
 	lost := v.model.Dropped(q.Namespace)
-	return head{
-		From: from, Until: until, RecordsSince: v.model.Since(v.now), Standby: v.standby, Total: totals{},
+	h := head{
+		From: from, Until: until, Incomplete: v.delivery.Failure, Total: totals{},
 		Dropped: dropped{lost.Workloads, lost.Facts, v.missed},
 	}
+	if !v.delivery.Since.IsZero() {
+		h.RecordsSince = v.model.Since(v.now)
+	}
+	if gap := v.delivery.Gap; !gap.From.After(until) && (gap.Until.IsZero() || gap.Until.After(from)) {
+		h.Gap = gap
+	}
+	if h.Incomplete != "" {
+		h.NothingSince = v.arrived
+	}
+	return h
 }
 
 // each returns what f makes of each value. It is never nil, so that JSON has an empty list.
@@ -93,13 +113,16 @@ func eventOf(f *incident.Fact) event {
 
 func (v *view) query() incident.Query { return v.filter.at(v.now) }
 
-// at returns what the filter chooses of the model; nothing, after the viewer has left.
-func (v *view) at() *incident.At {
-	if v.left() != nil {
-		return incident.NewModel(v.now).At(v.now, v.query())
+// inTime returns an error if the filter chooses a time of which the model has nothing.
+func (v *view) inTime() error {
+	if from, until := v.query().Window(v.now); until.Before(from) {
+		return requestError{fmt.Errorf("until is %s: the page has one hour, so use a time after %s", timeIn(until), timeIn(from)), http.StatusBadRequest}
 	}
-	return v.model.At(v.now, v.query())
+	return nil
 }
+
+// at returns what the filter chooses of the model.
+func (v *view) at() *incident.At { return v.model.At(v.ctx, v.now, v.query()) }
 
 // events returns the events, the newest first.
 func (v *view) events() (all []*incident.Fact) {
@@ -110,4 +133,133 @@ func (v *view) events() (all []*incident.Fact) {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Event, b.Event))
 	})
 	return all
+}
+
+// reply is an answer in JSON: a head, and the lists that a question asks for. They end when the
+// room does.
+type reply struct {
+	head
+	*incident.Summary
+	Workloads []json.RawMessage `json:"workloads,omitzero"`
+	Problems  []json.RawMessage `json:"problems,omitzero"`
+	Changes   []json.RawMessage `json:"changes,omitzero"`
+	Rollouts  []json.RawMessage `json:"rollouts,omitzero"`
+	Events    []json.RawMessage `json:"events,omitzero"`
+
+	*view
+	style
+	err error
+}
+
+// style is how much an answer says.
+type style struct {
+	below, room int    // values of a list in a value, and bytes of all values
+	indent      string // of JSON
+}
+
+var (
+	forPrograms = style{below: 100, room: maxAnswer - 256<<10, indent: "  "}
+	forAgents   = style{below: 3, room: 256 << 10} // An agent pays for each word.
+)
+
+// replyWith returns what makes an answer of these parts.
+func replyWith(s style, parts ...func(*reply)) func(*view) ([]byte, error) {
+	return func(v *view) ([]byte, error) {
+		if err := v.resolve(); err != nil {
+			return nil, err
+		}
+		r := &reply{head: v.head(), view: v, style: s}
+		for _, add := range parts {
+			add(r)
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		return encode(r, "", s.indent)
+	}
+}
+
+// encode returns JSON that shows < as <, and not as six bytes.
+func encode(value any, prefix, indent string) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent(prefix, indent)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
+// fit returns the first values of a list, as many as have room. If it is cut, the head has its
+// length.
+func fit[T, S any](r *reply, name string, all []T, show func(T) S) []json.RawMessage {
+	list := []json.RawMessage{}
+	for _, value := range first(all, r.filter.Limit) {
+		text, err := encode(show(value), strings.Repeat(r.indent, 2), r.indent)
+		if r.err = cmp.Or(r.err, err); len(text) > r.room {
+			break
+		}
+		list, r.room = append(list, text), r.room-len(text)
+	}
+	if len(list) < len(all) {
+		r.Total[name] = len(all)
+	}
+	return list
+}
+
+func (r *reply) addProblems() { r.Problems = fit(r, "problems", r.at().Problems(), r.problem) }
+
+func (r *reply) addChanges() { r.Changes = fit(r, "changes", r.at().Changes(), r.change) }
+
+func (r *reply) addWorkloads() { r.Workloads = fit(r, "workloads", r.at().Workloads(), r.summary) }
+
+func (r *reply) addEvents() { r.Events = fit(r, "events", r.events(), eventOf) }
+
+func (r *reply) addRollouts() {
+	r.Rollouts = fit(r, "rollouts", r.rollouts(podsShown), func(s *span) *span { return s })
+}
+
+// addSummary adds what the workload did, which may be nothing in what is chosen.
+func (r *reply) addSummary() {
+	r.Summary = &incident.Summary{Key: r.key, Reasons: []incident.Counted{}}
+	for _, s := range r.at().Workloads() {
+		*r.Summary = r.summary(s)
+	}
+}
+
+// problem is a problem whose lists may be cut.
+type problem struct {
+	incident.Problem
+	Total totals `json:"total,omitempty"`
+}
+
+func (r *reply) problem(p incident.Problem) problem {
+	total := totals{}
+	p.Earlier = cut(total, "earlier", p.Earlier, r.below)
+	p.Revisions = cut(total, "revisions", p.Revisions, r.below)
+	p.Pods = cut(total, "pods", p.Pods, r.below)
+	p.Nodes = cut(total, "nodes", p.Nodes, r.below)
+	p.Records = cut(total, "records", p.Records, r.below)
+	p.Causes = each(p.Causes, func(c incident.Cause) incident.Cause {
+		c.Change = r.change(c.Change)
+		return c
+	})
+	return problem{p, total}
+}
+
+// cut returns the first values of a list, and notes its length.
+func cut[T any](total totals, name string, all []T, most int) []T {
+	if len(all) > most {
+		total[name] = len(all)
+	}
+	return first(all, most)
+}
+
+func (r *reply) change(c incident.Change) incident.Change {
+	c.Records = first(c.Records, r.below)
+	return c
+}
+
+func (r *reply) summary(s incident.Summary) incident.Summary {
+	s.Manifests = first(s.Manifests, r.below)
+	return s
 }

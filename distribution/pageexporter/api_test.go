@@ -4,6 +4,7 @@ package pageexporter
 
 import (
 	"encoding/json"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -54,10 +55,17 @@ func TestABadParameterIsNamed(t *testing.T) {
 		"from=yesterday":               `from is \"yesterday\": it can be a time such as`,
 		"until=1":                      `until is \"1\"`,
 		"before=10000-01-01T00:00:00Z": `before is \"10000`,
-		"from=2026-03-01T12:00&until=2026-03-01T11:00": "from is 2026-03-01T12:00:00Z: it must be before until",
+		"until=2026-03-01T08:00":       "until is 2026-03-01T08:00:00Z: the page has one hour, so use a time after 2026-03-01T09:",
+		"from=2026-03-01T12:00&until=2026-03-01T11:00": "from is 2026-03-01T12:00:00Z: it must be earlier than until",
 		"until=0000-01-01T00:00:00%2B23:59":            `until is \"0000-01-01T00:00:00+23:59\": it can be a time such as`,
 		"from=9999-12-31T23:59:59-23:59":               `from is \"9999-12-31T23:59:59-23:59\"`,
 		"limit=0":                                      "limit is", "limit=1001": "limit is",
+		"type=foo":                          `type is \"foo\": it can be Normal or Warning`,
+		"reason=Failed&reason=BackOff":      "reason is there 2 times: choose one value",
+		"minutes=30&until=2026-03-01T12:00": "minutes is 30, and until chooses another time: remove one of them",
+		"minutes=60&from=2026-03-01T11:00&time=2026-03-01T12:00": "minutes is 60, and time chooses another time",
+		"before=2026-03-01T12:00&until=2026-03-01T12:00":         "before and until are names of the same time: choose one",
+		"from=2026-03-01T12:00&before=2026-03-01T11:00":          "from is 2026-03-01T12:00:00Z: it must be earlier than before",
 		"name=x":                             `\"name\" is not a parameter: use before, from,`,
 		"reason=" + strings.Repeat("x", 513): "reason is longer than 512 bytes",
 	} {
@@ -67,8 +75,9 @@ func TestABadParameterIsNamed(t *testing.T) {
 			assert.Contains(t, body, want, path)
 			assert.True(t, json.Valid([]byte(body)), body)
 		}
-		status, _ := fetch(t, b, "/?"+query)
+		status, body := fetch(t, b, "/?"+query)
 		assert.Equal(t, http.StatusBadRequest, status, "the page")
+		assert.Contains(t, html.UnescapeString(body), strings.ReplaceAll(want, `\`, ""))
 	}
 	status, body := fetch(t, b, "/api/workloads/wnobody")
 	assert.Equal(t, http.StatusNotFound, status)
@@ -80,7 +89,7 @@ func TestAWorkloadWithoutWhatIsChosen(t *testing.T) {
 	b := boardOf(imageChange)
 	status, body := fetch(t, b, "/api/workloads/deployment%2Fcheckout")
 	assert.Equal(t, http.StatusNotFound, status, body)
-	for _, query := range []string{"reason=NoEventHasIt", "until=2020-01-01T00:00:00Z", "type=Odd"} {
+	for _, query := range []string{"reason=NoEventHasIt", "reason=Started&type=Warning"} {
 		status, body := fetch(t, b, "/api/workloads/checkout?"+query)
 		assert.Equal(t, http.StatusOK, status, query)
 		assert.Contains(t, body, `"name": "checkout"`)
@@ -95,6 +104,24 @@ func TestAParameterNamesAWorkload(t *testing.T) {
 	_, body := fetch(t, boardOf(imageChange), "/api/workloads?workload=deployment/quiet")
 	assert.Contains(t, body, `"name": "quiet"`)
 	assert.NotContains(t, body, `"name": "checkout"`)
+}
+
+// TestAnErrorOnThePage is a page, which a person can read, with the status that JSON has.
+func TestAnErrorOnThePage(t *testing.T) {
+	b := boardOf(imageChange)
+	for path, want := range map[string]string{
+		"/?workload=nobody": "no workload with the name", "/content?workload=nobody": "no workload with the name", "/?limit=0": "limit is",
+	} {
+		status, body := fetch(t, b, path)
+		asJSON, _ := fetch(t, b, strings.NewReplacer("/content?", "/api/problems?", "/?", "/api/problems?").Replace(path))
+		assert.Equal(t, asJSON, status, path)
+		assert.Contains(t, texts(body, "p"), "Show everything", path)
+		assert.Contains(t, body, want, path)
+		assert.NotContains(t, body, "problems go on", path)
+	}
+	status, body := fetch(t, b, "/?workload=deployment/checkout")
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, body, "What changed")
 }
 
 // TestTimesThatProgramsSend for "not chosen", and for the beginning of all times.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 // The bounds of what viewers can take.
@@ -31,19 +33,26 @@ const (
 	shareQuietFor = 5 * time.Second
 )
 
+// maxLook is the time that a look may take. It holds other looks, but not the answers that are shared.
+const maxLook = 5 * time.Second
+
 // board is the model with its answers. It may be used concurrently: one viewer computes an answer at a
 // time, and records never wait for viewers.
 type board struct {
 	clock    func() time.Time
-	standby  atomic.Bool   // the receiver emits nothing, because another replica leads
-	missed   atomic.Int64  // records that were dropped, because the model was in use for too long
-	requests atomic.Int64  // that wait for an answer
-	turn     chan struct{} // taken by the viewer who computes: a lock that a viewer can stop waiting for
+	delivery func() statusextension.Delivery // whether the receiver works
+	missed   atomic.Int64                    // records that were dropped, because the model was in use for too long
+	news     atomic.Int64                    // how often records have come
+	arrived  atomic.Int64                    // Unix time in ns of the last records, or of the start
+	requests atomic.Int64                    // that wait for an answer
+	turn     chan struct{}                   // taken by the viewer who computes: a lock that a viewer can stop waiting for
 
-	mu    sync.Mutex // for the model and the cache
+	mu    sync.Mutex // for the model
 	model *incident.Model
-	news  int // how often the model has got records
-	cache map[request]*answer
+	began time.Time // the time from which on the model has all records; zero: there is none
+
+	sharing sync.Mutex // for the cache
+	cache   map[request]*answer
 
 	waiting    sync.Mutex  // for aside
 	aside      []plog.Logs // records that came while the model was in use
@@ -52,9 +61,9 @@ type board struct {
 
 // request is a question of a viewer. Viewers with the same request share an answer.
 type request struct {
-	name    string
-	filter  filter
-	standby bool
+	name     string
+	filter   filter
+	delivery statusextension.Delivery
 }
 
 // answer is a response that several viewers get.
@@ -62,18 +71,27 @@ type answer struct {
 	body []byte
 	etag string
 	at   time.Time
-	news int
+	news int64
+}
+
+// unknown is what a page knows of the receiver without the extension.
+func unknown() statusextension.Delivery {
+	return statusextension.Delivery{Failure: "It is not known whether the receiver works: add kube_events_status to extensions, and to extensions of service."}
 }
 
 func newBoard(clock func() time.Time) *board {
-	return &board{
-		clock: clock, turn: make(chan struct{}, 1), model: incident.NewModel(clock()), cache: map[request]*answer{},
+	b := &board{
+		clock: clock, delivery: unknown, turn: make(chan struct{}, 1), model: incident.NewModel(clock()), cache: map[request]*answer{},
 	}
+	b.arrived.Store(clock().UnixNano())
+	return b
 }
 
 // add adds records, or puts them aside if the model is in use. The next call, or the next viewer, adds
 // them then.
 func (b *board) add(logs plog.Logs) {
+	b.news.Add(1)
+	b.arrived.Store(b.clock().UnixNano())
 	if !b.mu.TryLock() {
 		b.putAside(logs)
 		return
@@ -81,7 +99,6 @@ func (b *board) add(logs plog.Logs) {
 	defer b.mu.Unlock()
 	b.addAside()
 	b.model.Add(logs, b.clock())
-	b.news++
 }
 
 func (b *board) putAside(logs plog.Logs) {
@@ -97,25 +114,35 @@ func (b *board) putAside(logs plog.Logs) {
 	b.aside, b.asideBytes = append(b.aside, kept), b.asideBytes+size
 }
 
-// addAside adds what was put aside. The caller has the lock of the model.
+// addAside adds what was put aside, after it has told the model since when the receiver works. The
+// caller has the lock of the model.
 func (b *board) addAside() {
+	if since := b.delivery().Since; !since.Equal(b.began) {
+		b.began = since
+		b.model.Begin(since)
+	}
 	b.waiting.Lock()
 	aside := b.aside
 	b.aside, b.asideBytes = nil, 0
 	b.waiting.Unlock()
 	for _, logs := range aside {
 		b.model.Add(logs, b.clock())
-		b.news++
 	}
 }
 
-// errBusy is the answer to one request too many.
-var errBusy = requestError{errors.New("too many requests at once: try again in a moment"), http.StatusServiceUnavailable}
+var (
+	// errBusy is the answer to one request too many.
+	errBusy = requestError{errors.New("too many requests at once: try again in a moment"), http.StatusServiceUnavailable}
+	errSlow = requestError{fmt.Errorf("the answer takes longer than %s: choose a namespace, a workload or a shorter time", maxLook), http.StatusServiceUnavailable}
+)
 
 // look returns the answer to a request: one that another viewer got a moment ago, or a new one. A
 // viewer who has left computes nothing.
 func (b *board) look(ctx context.Context, name string, f filter, compute func(*view) ([]byte, error)) (*answer, error) {
 	asked := b.clock()
+	if known := b.shared(request{name, f, b.delivery()}, asked); known != nil {
+		return known, nil // It waits for nobody.
+	}
 	defer b.requests.Add(-1)
 	if b.requests.Add(1) > maxWaiting {
 		return nil, errBusy
@@ -126,30 +153,56 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.addAside()
-	v := &view{model: b.model, now: b.clock().UTC(), filter: f, standby: b.standby.Load(), missed: b.missed.Load(), left: ctx.Err}
-	key := request{name, f, v.standby}
-	if known := b.cache[key]; known != nil && known.isFresh(asked, v.now, b.news) {
+	key := request{name, f, b.delivery()}
+	if known := b.shared(key, asked); known != nil {
 		return known, nil
 	}
-	body, err := compute(v)
-	if err := cmp.Or(ctx.Err(), err); err != nil {
+	looking, cancel := context.WithTimeoutCause(ctx, maxLook, errSlow)
+	defer cancel()
+	made, err := b.compute(looking, key, compute)
+	if err := cmp.Or(context.Cause(looking), err); err != nil {
 		return nil, err
 	}
+	b.sharing.Lock()
+	defer b.sharing.Unlock()
 	if len(b.cache) >= maxCached {
 		clear(b.cache)
 	}
-	sum := sha256.Sum256(body)
-	b.cache[key] = &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: b.news}
-	return b.cache[key], nil
+	b.cache[key] = made
+	return made, nil
 }
 
-// isFresh reports whether a viewer who has asked at a time can have the answer. One that was
-// computed later is fresh, so that those who waited for a slow answer share it. A clock that was
-// set back makes none fresh for long.
-func (a *answer) isFresh(asked, now time.Time, news int) bool {
-	age := now.Sub(a.at)
-	return age >= 0 && (age < shareFor || !a.at.Before(asked) || a.news == news && age < shareQuietFor)
+// compute makes an answer, while no other one is made.
+func (b *board) compute(ctx context.Context, of request, compute func(*view) ([]byte, error)) (*answer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news := b.news.Load() // Those that come from now on may be in the answer, or not.
+	b.addAside()
+	v := &view{
+		model: b.model, now: b.clock().UTC(), filter: of.filter, delivery: of.delivery,
+		arrived: timeAt(b.arrived.Load()), missed: b.missed.Load(), ctx: ctx,
+	}
+	if err := v.inTime(); err != nil {
+		return nil, err
+	}
+	body, err := compute(v)
+	sum := sha256.Sum256(body)
+	return &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: news}, err
+}
+
+// shared returns an answer that another viewer got, if it is fresh for a viewer who asked at a time. One
+// that was computed later is, so that those who waited for a slow answer share it. A clock that was set
+// back makes none fresh for long.
+func (b *board) shared(key request, asked time.Time) *answer {
+	b.sharing.Lock()
+	defer b.sharing.Unlock()
+	known := b.cache[key]
+	if known == nil {
+		return nil
+	}
+	age, isNewest := b.clock().Sub(known.at), known.news == b.news.Load()
+	if age >= 0 && (age < shareFor || !known.at.Before(asked) || isNewest && age < shareQuietFor) {
+		return known
+	}
+	return nil
 }

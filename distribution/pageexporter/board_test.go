@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 func answerOf(text string) func(*view) ([]byte, error) {
@@ -66,9 +67,9 @@ func TestViewersShareAnAnswer(t *testing.T) {
 		b.add(story.Logs(unschedulable)[0])
 		look(filter{})
 		assert.Equal(t, 3, count, "something has")
-		b.standby.Store(true)
+		b.delivery = func() statusextension.Delivery { return statusextension.Delivery{Failure: "It is a standby."} }
 		look(filter{})
-		assert.Equal(t, 4, count, "it has become a standby")
+		assert.Equal(t, 4, count, "the receiver's status has changed")
 		time.Sleep(6 * time.Second)
 		look(filter{})
 		assert.Equal(t, 5, count, "the time moves on")
@@ -110,6 +111,36 @@ func TestAViewerWhoHasLeftComputesNothing(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		waiting.Wait()
+	})
+}
+
+// TestASlowLookHoldsNoSharedAnswer, and for a limited time those that are to be made.
+func TestASlowLookHoldsNoSharedAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(time.Now)
+		_, err := b.look(t.Context(), "page", filter{}, answerOf("known"))
+		require.NoError(t, err)
+		var looking sync.WaitGroup
+		looking.Go(func() {
+			_, err := b.look(t.Context(), "slow", filter{}, func(v *view) ([]byte, error) {
+				for v.ctx.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				return nil, nil
+			})
+			assert.ErrorIs(t, err, errSlow)
+			assert.ErrorContains(t, err, "choose a namespace, a workload or a shorter time")
+		})
+		synctest.Wait()
+		began := time.Now()
+		found, err := b.look(t.Context(), "page", filter{}, answerOf("made again"))
+		require.NoError(t, err)
+		assert.Equal(t, "known", string(found.body))
+		assert.Zero(t, time.Since(began), "it waits for nobody")
+		_, err = b.look(t.Context(), "another", filter{}, answerOf(""))
+		require.NoError(t, err)
+		assert.InDelta(t, maxLook.Seconds(), time.Since(began).Seconds(), 0.1)
+		looking.Wait()
 	})
 }
 

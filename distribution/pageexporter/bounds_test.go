@@ -142,12 +142,13 @@ func TestWhoWaitedForASlowAnswerSharesIt(t *testing.T) {
 			viewers.Go(func() {
 				_, err := b.look(t.Context(), "slow", filter{}, func(*view) ([]byte, error) {
 					computed++
-					time.Sleep(time.Minute)
+					b.news.Add(1) // Records come all the time.
+					time.Sleep(maxLook / 2)
 					return nil, nil
 				})
 				assert.NoError(t, err)
 			})
-			time.Sleep(time.Second)
+			time.Sleep(maxLook / 100)
 		}
 		viewers.Wait()
 		assert.Equal(t, 2, computed)
@@ -173,7 +174,7 @@ func TestAViewerWhoLeavesEndsTheLook(t *testing.T) {
 func TestAnErrorOfThePage(t *testing.T) {
 	response := httptest.NewRecorder()
 	h := &handler{board: boardOf("")}
-	h.serve(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), "page", "", "text/html", func(*view) ([]byte, error) {
+	h.serve(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), "problems", "", inJSON, func(*view) ([]byte, error) {
 		return nil, errors.New("template: a field is missing")
 	})
 	assert.Equal(t, http.StatusInternalServerError, response.Code)

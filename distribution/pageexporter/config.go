@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/internal/userconfig"
 )
 
@@ -32,19 +33,16 @@ type Config struct {
 
 	// MCP also serves the tools for agents, at /mcp.
 	MCP bool `mapstructure:"mcp"`
-
-	// LeaderElector is the extension that decides which replica's receiver emits. The page of a standby
-	// says that it has no events. Empty: there is one replica.
-	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 }
 
 // hints has fixes for keys of other servers.
 var hints = map[string]string{
-	"host":     "write endpoint, with the host and the port, such as 0.0.0.0:8090",
-	"listen":   "write endpoint, with the host and the port, such as 0.0.0.0:8090",
-	"port":     "write endpoint, with the host and the port, such as 0.0.0.0:8090",
-	"hosts":    "write allowed_hosts",
-	"password": "write auth: {authenticator: basicauth}, and configure this extension",
+	"host":               "write endpoint, with the host and the port, such as 0.0.0.0:8090",
+	"listen":             "write endpoint, with the host and the port, such as 0.0.0.0:8090",
+	"port":               "write endpoint, with the host and the port, such as 0.0.0.0:8090",
+	"hosts":              "write allowed_hosts",
+	"k8s_leader_elector": "remove it; the extension kube_events_status tells the page whether it is a standby",
+	"password":           "write auth: {authenticator: basicauth}, and configure this extension",
 }
 
 // Unmarshal reads the configuration. Each error has the key, the value and the fix. ServerConfig, which has most of the keys,
@@ -54,10 +52,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	type keys struct {
 		Server server `mapstructure:",squash"`
 
-		AllowedHosts    []string      `mapstructure:"allowed_hosts"`
-		HarmlessReasons []string      `mapstructure:"harmless_reasons"`
-		MCP             bool          `mapstructure:"mcp"`
-		LeaderElector   *component.ID `mapstructure:"k8s_leader_elector"`
+		AllowedHosts    []string `mapstructure:"allowed_hosts"`
+		HarmlessReasons []string `mapstructure:"harmless_reasons"`
+		MCP             bool     `mapstructure:"mcp"`
 	}
 	if err := userconfig.Unmarshal(conf, &keys{Server: server(c.Server)}, hints); err != nil {
 		return err
@@ -75,7 +72,7 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("allowed_hosts: %q is not a host name: write it without a scheme, a port and wildcards, such as events.example.com", host)
 		}
 	}
-	return nil
+	return record.CheckHarmless(c.HarmlessReasons)
 }
 
 func createDefaultConfig() component.Config {

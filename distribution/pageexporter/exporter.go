@@ -14,23 +14,26 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 // pageExporter puts log records into a board and serves its answers. It may be used concurrently.
 type pageExporter struct {
-	config    *Config
-	telemetry component.TelemetrySettings
-	board     *board
+	config   *Config
+	settings exporter.Settings
+	board    *board
 
 	address net.Addr // of the page; set by Start
 	server  *http.Server
 	served  sync.WaitGroup
 }
 
-func newPageExporter(config *Config, telemetry component.TelemetrySettings) *pageExporter {
-	e := &pageExporter{config: config, telemetry: telemetry, board: newBoard(time.Now)}
+func newPageExporter(config *Config, settings exporter.Settings) *pageExporter {
+	e := &pageExporter{config: config, settings: settings, board: newBoard(time.Now)}
 	e.board.model.HarmlessReasons = config.HarmlessReasons
 	return e
 }
@@ -38,10 +41,13 @@ func newPageExporter(config *Config, telemetry component.TelemetrySettings) *pag
 // Start serves the page. It returns an error if it cannot listen on the address, or if the
 // configuration of the server does not work.
 func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
-	if err := e.followElection(host); err != nil {
-		return err
+	for _, extension := range host.GetExtensions() {
+		if receivers, ok := extension.(*statusextension.Extension); ok {
+			e.board.delivery = receivers.Delivery
+		}
 	}
-	server, err := e.config.Server.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.board, e.config))
+	handler := newHandler(e.board, e.config, e.settings.BuildInfo.Version)
+	server, err := e.config.Server.ToServer(ctx, host.GetExtensions(), e.settings.TelemetrySettings, handler)
 	if err != nil {
 		return err
 	}
@@ -50,7 +56,11 @@ func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 		return fmt.Errorf("endpoint: cannot listen on %q: %w: set a free address of this machine", e.config.Server.NetAddr.Endpoint, err)
 	}
 	e.address, e.server = listener.Addr(), server
-	e.telemetry.Logger.Info("Serving the page of events", zap.Stringer("address", e.address))
+	e.settings.Logger.Info("Serving the page of events", zap.Stringer("address", e.address))
+	if tcp, ok := e.address.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !e.config.Server.Auth.HasValue() {
+		e.settings.Logger.Warn("Everybody who can connect to the page sees all events. Set auth of event_page, or its endpoint to "+defaultEndpoint,
+			zap.Stringer("address", e.address))
+	}
 	e.served.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))

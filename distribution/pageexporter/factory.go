@@ -22,5 +22,5 @@ func NewFactory() exporter.Factory {
 }
 
 func createLogs(_ context.Context, settings exporter.Settings, config component.Config) (exporter.Logs, error) {
-	return newPageExporter(config.(*Config), settings.TelemetrySettings), nil
+	return newPageExporter(config.(*Config), settings), nil
 }

@@ -22,8 +22,11 @@ type filter struct {
 	Limit          int // of events
 }
 
-// The values of minutes, the default first, and the bounds of limit.
-var minutesOffered = []int{60, 30, 10, 5}
+// The values of minutes, the default first, and of type, and the bounds of limit.
+var (
+	minutesOffered = []int{60, 30, 10, 5}
+	types          = []string{"Normal", "Warning"}
+)
 
 const (
 	defaultLimit = 100
@@ -35,12 +38,19 @@ var parameters = map[string]func(f *filter, value string) error{
 	"namespace": func(f *filter, value string) error { f.Namespace = value; return nil },
 	"workload":  func(f *filter, value string) error { f.Workload = value; return nil },
 	"reason":    func(f *filter, value string) error { f.Reason = value; return nil },
-	"type":      func(f *filter, value string) error { f.Type = value; return nil },
 	"manifest":  func(f *filter, value string) error { f.Manifest = value; return nil },
 	"from":      func(f *filter, value string) error { return setTime(&f.From, value) },
 	"until":     func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"before":    func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"time":      func(f *filter, value string) error { return setTime(&f.Until, value) },
+	"type": func(f *filter, value string) error {
+		i := slices.IndexFunc(types, func(name string) bool { return strings.EqualFold(name, value) })
+		if i < 0 {
+			return errors.New("it can be " + strings.Join(types, " or "))
+		}
+		f.Type = types[i]
+		return nil
+	},
 	"minutes": func(f *filter, value string) (err error) {
 		if f.Minutes, err = strconv.Atoi(value); err != nil || !slices.Contains(minutesOffered, f.Minutes) {
 			return errors.New("it can be 5, 10, 30 or 60")
@@ -67,6 +77,8 @@ func filterFrom(query url.Values) (filter, error) {
 		switch {
 		case !known:
 			return f, fmt.Errorf("%.100q is not a parameter: use %s", name, strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
+		case len(query[name]) > 1:
+			return f, fmt.Errorf("%s is there %d times: choose one value", name, len(query[name]))
 		case len(value) > maxValue:
 			return f, fmt.Errorf("%s is longer than %d bytes", name, maxValue)
 		case value == "":
@@ -76,15 +88,23 @@ func filterFrom(query url.Values) (filter, error) {
 			return f, fmt.Errorf("%s is %.100q: %w", name, value, err)
 		}
 	}
-	if !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until) {
-		return f, fmt.Errorf("from is %s: it must be before until", f.From.Format(time.RFC3339))
-	}
-	if f.chosenTime() {
-		f.Minutes = 0
-	} else if f.Minutes == 0 {
+	return f, f.settle(query)
+}
+
+// settle chooses the time of a filter. The error names parameters that contradict each other.
+func (f *filter) settle(query url.Values) error {
+	ends := slices.DeleteFunc([]string{"before", "time", "until"}, func(name string) bool { return query.Get(name) == "" })
+	switch isChosen := f.chosenTime(); {
+	case len(ends) > 1:
+		return fmt.Errorf("%s are names of the same time: choose one", strings.Join(ends, " and "))
+	case !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until):
+		return fmt.Errorf("from is %s: it must be earlier than %s", f.From.Format(time.RFC3339), ends[0])
+	case isChosen && f.Minutes != 0:
+		return fmt.Errorf("minutes is %d, and %s chooses another time: remove one of them", f.Minutes, append(ends, "from")[0])
+	case !isChosen && f.Minutes == 0:
 		f.Minutes = minutesOffered[0]
 	}
-	return f, nil
+	return nil
 }
 
 // setTime reads a time. That of a form without a script has no seconds and no time zone.
@@ -149,11 +169,8 @@ func (f filter) To(workload string) string {
 	return filter{Query: incident.Query{Workload: workload, From: f.From, Until: f.Until}, Minutes: f.Minutes}.Address()
 }
 
-// With returns the address with another value of a parameter, or without the value that it has.
-func (f filter) With(name, value string) string {
-	before := f
-	if _ = parameters[name](&f, value); f == before {
-		_ = parameters[name](&f, "")
-	}
+// WithReason returns the address with another reason.
+func (f filter) WithReason(reason string) string {
+	f.Reason = reason
 	return f.Address()
 }

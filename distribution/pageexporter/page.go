@@ -25,16 +25,17 @@ const (
 // page is the content of the page.
 type page struct {
 	head
-	Filter     filter
-	Partial    bool // records are complete for a part of the time only
-	Selects    []selection
-	Chart      chart
-	Current    []card // problems that go on
-	Over       []card
-	Workloads  []summaryRow
-	Hidden     int // workloads
-	Overlooked int // problems
-	One        *workloadPage
+	Error     string // instead of all that follows
+	Filter    filter
+	Partial   bool // records are complete for a part of the time only
+	Selects   []selection
+	Chart     chart
+	Current   []incident.Problem // those that go on
+	Over      []incident.Problem
+	Workloads []incident.Summary // without a problem
+	Hidden    totals             // how many problems and workloads are not shown
+	One       *workloadPage
+	Chains    map[string][]incident.Object // by record: from the workload down to the object of its message
 }
 
 // selection is a list from which a viewer chooses a value.
@@ -43,39 +44,15 @@ type selection struct {
 	Values              []string
 }
 
-// card is a problem with the filter that its links keep.
-type card struct {
-	incident.Problem
-	Filter filter
-	Chain  []incident.Object // from the workload down to the object of its message
-	Until  time.Time         // of the answer
-}
-
-// linked is a cause with the address of its records.
-type linked struct {
-	*incident.Cause
-	Address string
-}
-
-// Link returns a cause with the address of the workload, node or other object that changed.
-func (c card) Link(before *incident.Cause) linked {
-	return linked{before, c.Filter.To(before.Key.ID())}
-}
-
-// Others returns how many pods have the problem, in addition to that of the message.
-func (c card) Others() int { return c.PodCount - 1 }
-
-// summaryRow is a workload without a problem.
-type summaryRow struct {
-	incident.Summary
-	Filter filter
-	Newest []event
+// shown is a part of the page with the page, whose filter its links keep.
+type shown struct {
+	Page *page
+	It   any
 }
 
 // workloadPage has the parts that only the page of a single workload has.
 type workloadPage struct {
 	Key      incident.Key
-	Filter   filter
 	Changes  []incident.Change
 	Rollouts []*span
 	Events   []event
@@ -87,19 +64,33 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"moment":  timeIn,
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
 	"between": func(from, until time.Time) string { return incident.InWords(until.Sub(from)) },
-	"before":  func(c linked) string { return before(time.Duration(c.Before)) },
+	"before":  func(d incident.Before) string { return before(time.Duration(d)) },
+	"on":      func(p *page, it any) shown { return shown{p, it} },
+	"newest":  func(facts []*incident.Fact) []event { return each(first(facts, 3), eventOf) },
 	"short":   func(message string) string { return record.Cut(message, messageShown) },
 	"offered": func() []int { return minutesOffered },
 }).ParseFS(files, "page.html.tmpl"))
 
-// shown is how much of a list the page shows: all that it may, or a power of 2 less.
-type shown uint
+// cutting is how much of a list the page shows: all that it may, or a power of 2 less.
+type cutting uint
 
-func (s shown) of(most int) int { return max(1, most>>s) }
+func (s cutting) of(most int) int { return max(1, most>>s) }
+
+// inHTML is the format of a template.
+func inHTML(template string) format {
+	return format{"text/html; charset=utf-8", func(err error) ([]byte, error) {
+		var html bytes.Buffer
+		broken := templates.ExecuteTemplate(&html, template, &page{Error: err.Error(), Filter: filter{Minutes: minutesOffered[0]}})
+		return html.Bytes(), broken
+	}}
+}
 
 // render returns the HTML of a template. If it is too long, its lists are shorter.
 func (v *view) render(name string) ([]byte, error) {
-	for less := shown(0); ; less += 2 {
+	if err := v.resolve(); err != nil {
+		return nil, err
+	}
+	for less := cutting(0); ; less += 2 {
 		var html bytes.Buffer
 		err := templates.ExecuteTemplate(&html, name, v.page(less))
 		if err != nil || html.Len() <= maxAnswer || less.of(maxLimit) == 1 {
@@ -108,44 +99,42 @@ func (v *view) render(name string) ([]byte, error) {
 	}
 }
 
-func (v *view) page(less shown) *page {
+func (v *view) page(less cutting) *page {
 	at, f := v.at(), v.filter
 	p := &page{
 		head: v.head(), Filter: f, Selects: selections(at.Values(), f, less.of(valuesShown)),
-		Chart: chartOf(at.Counts(bars)),
+		Chart: chartOf(at.Counts(bars)), Chains: map[string][]incident.Object{}, Hidden: totals{},
 	}
-	p.Partial = p.RecordsSince.After(p.From)
+	p.Partial = p.RecordsSince.After(p.From) || !p.Gap.From.IsZero()
 	workloads, troubled := at.Workloads(), map[string]bool{}
-	chains := map[string][]incident.Object{}
 	for _, s := range workloads {
 		for _, fact := range s.Facts {
-			chains[fact.ID] = fact.Chain
+			p.Chains[fact.ID] = fact.Chain
 		}
 	}
 	for _, found := range at.Problems() {
 		troubled[found.Key.ID()] = true
-		c := card{found, f, chains[found.Record], p.Until}
 		switch {
 		case len(p.Current)+len(p.Over) == less.of(problemsShown):
-			p.Overlooked++
+			p.Hidden["problems"]++
 		case found.Over.IsZero():
-			p.Current = append(p.Current, c)
+			p.Current = append(p.Current, found)
 		default:
-			p.Over = append(p.Over, c)
+			p.Over = append(p.Over, found)
 		}
 	}
 	for _, s := range workloads {
 		switch {
 		case f.Workload != "":
 			p.One = &workloadPage{
-				Key: s.Key, Filter: f, Changes: first(at.Changes(), less.of(changesShown)),
+				Key: s.Key, Changes: first(at.Changes(), less.of(changesShown)),
 				Rollouts: first(v.rollouts(less.of(podsShown)), less.of(rolloutsShown)), Events: each(first(s.Facts, less.of(maxLimit)), eventOf),
 			}
 		case troubled[s.Key.ID()]:
 		case len(p.Workloads) == less.of(workloadsShown):
-			p.Hidden++
+			p.Hidden["workloads"]++
 		default:
-			p.Workloads = append(p.Workloads, summaryRow{s, f, each(first(s.Facts, 3), eventOf)})
+			p.Workloads = append(p.Workloads, s)
 		}
 	}
 	return p
@@ -163,7 +152,7 @@ func selections(values incident.Values, f filter, most int) (all []selection) {
 	}
 	add("namespace", "Namespace", f.Namespace, values.Namespaces)
 	add("reason", "Reason", f.Reason, values.Reasons)
-	add("type", "Type", f.Type, values.Types)
+	add("type", "Type", f.Type, each(types, func(name string) incident.Counted { return incident.Counted{Value: name} }))
 	add("manifest", "Tilt manifest", f.Manifest, values.Manifests)
 	return all
 }
@@ -174,4 +163,41 @@ func before(d time.Duration) string {
 		return "in the same second"
 	}
 	return incident.InWords(d) + " before"
+}
+
+// bars is the number of bars of a chart.
+const bars = 60
+
+// chart shows occurrences over time, as bars in a square of 100 by 100.
+type chart struct {
+	Bars []chartBar
+	Peak int64 // the highest bar's occurrences
+}
+
+// chartBar shows the occurrences of a part of the time. Warnings are above normal occurrences.
+type chartBar struct {
+	incident.Slot
+	Until                   time.Time
+	X, Width                float64
+	NormalY, NormalHeight   float64
+	WarningY, WarningHeight float64
+}
+
+func chartOf(slots []incident.Slot) (drawn chart) {
+	length := slots[1].From.Sub(slots[0].From)
+	for _, s := range slots {
+		drawn.Peak = max(drawn.Peak, s.Normal+s.Warnings)
+	}
+	for i, s := range slots {
+		if s.Normal+s.Warnings == 0 {
+			continue
+		}
+		share := 100 / float64(drawn.Peak)
+		b := chartBar{Slot: s, Until: s.From.Add(length), X: float64(i) * 100 / bars, Width: 90. / bars}
+		b.NormalHeight, b.WarningHeight = float64(s.Normal)*share, float64(s.Warnings)*share
+		b.NormalY = 100 - b.NormalHeight
+		b.WarningY = max(0, b.NormalY-b.WarningHeight)
+		drawn.Bars = append(drawn.Bars, b)
+	}
+	return drawn
 }

@@ -38,7 +38,7 @@ filters.addEventListener("submit", (event) => {
   event.preventDefault();
   const query = new URLSearchParams();
   for (const [name, value] of new FormData(filters)) {
-    if (value && !(name === "minutes" && (value === "60" || fields.some((field) => field.value)))) query.set(name, value);
+    if (value && !(name === "minutes" && fields.some((field) => field.value))) query.set(name, value);
   }
   for (const field of fields) {
     if (field.value) query.set(field.name, new Date(field.value).toISOString().replace(/\.\d+/, ""));
@@ -92,7 +92,7 @@ function show(text, name) {
 async function update() {
   try {
     const response = await fetch("content" + location.search, {headers: etag ? {"If-None-Match": etag} : {}, signal: AbortSignal.timeout(30000)});
-    if (response.status === 200) {
+    if ([200, 400, 404].includes(response.status)) { // An error is shown, too.
       fetched = await response.text();
       etag = response.headers.get("ETag");
     } else if (response.status !== 304) {

@@ -72,19 +72,18 @@ func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
 func TestTheFilterIsWhatThePageIsAbout(t *testing.T) {
 	b := boardOf(imageChange)
 	for parameters, want := range map[string]string{
-		"":                                  "1 problem goes on",
-		"minutes=5":                         "1 problem goes on in what is chosen",
-		"reason=Failed&type=Warning":        "1 problem goes on in what is chosen",
-		"reason=FailedMount":                "0 problems go on in what is chosen",
-		"namespace=other":                   "0 problems go on in what is chosen",
-		"manifest=other":                    "0 problems go on in what is chosen",
-		"until=2026-03-01T10:04:00Z":        "0 problems go on in what is chosen",
-		"from=2026-03-01T10:04&until=":      "1 problem goes on in what is chosen",
-		"workload=wsomethingthatisnotthere": "0 problems go on in what is chosen",
+		"":                             "1 problem goes on",
+		"minutes=5":                    "1 problem goes on in what is chosen",
+		"reason=Failed&type=Warning":   "1 problem goes on in what is chosen",
+		"reason=FailedMount":           "0 problems go on in what is chosen",
+		"namespace=other":              "0 problems go on in what is chosen",
+		"manifest=other":               "0 problems go on in what is chosen",
+		"until=2026-03-01T10:04:00Z":   "0 problems go on in what is chosen",
+		"from=2026-03-01T10:04&until=": "1 problem goes on in what is chosen",
 	} {
 		assert.Equal(t, want, texts(render(t, b, parameters), "h2")[0], parameters)
 	}
-	assert.Contains(t, render(t, b, "workload=wsomethingthatisnotthere"), "Nothing of this workload has happened")
+	assert.Contains(t, render(t, b, "workload=checkout&reason=NoEventHasIt"), "Nothing of this workload has happened")
 }
 
 func TestTheTimelineShowsPodsThatFailedFirst(t *testing.T) {
@@ -106,17 +105,16 @@ func TestTheTimelineShowsPodsThatFailedFirst(t *testing.T) {
 	assert.Equal(t, fmt.Sprint("pod ", podsShown+3), many.Spans[0].Name, "pods that failed first")
 }
 
-// TestWhatIsMissingIsSaid: a standby, half a story, and what there was no room for.
+// TestWhatIsMissingIsSaid: half a story, and what there was no room for.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	b := boardOf(imageChange)
 	v := viewOf(b, everything(t))
-	v.standby, v.missed = true, 7
+	v.missed = 7
 	html, err := v.render("content")
 	require.NoError(t, err)
 	limits := texts(string(html), "p")
-	assert.Contains(t, limits[0], "This replica is a standby")
-	assert.Contains(t, limits[1], "Records are complete from 10:0")
-	assert.Contains(t, limits[2], "7 records came while the page was busy")
+	assert.Contains(t, limits[0], "Records are complete from 10:0")
+	assert.Contains(t, limits[1], "7 records came while the page was busy")
 
 	greedy := plog.NewLogs()
 	for i := range 30_000 { // more than 32 MiB

@@ -18,10 +18,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
@@ -195,11 +198,46 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	defer listener.Close()
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = listener.Addr().String()
-	e := newPageExporter(config, componenttest.NewNopTelemetrySettings())
+	e := newPageExporter(config, exportertest.NewNopSettings(NewFactory().Type()))
 	err = e.Start(t.Context(), componenttest.NewNopHost())
 	require.ErrorContains(t, err, `endpoint: cannot listen on "`+listener.Addr().String()+`"`)
 	assert.ErrorContains(t, err, "set a free address")
 	assert.NoError(t, e.Shutdown(t.Context()), "of an exporter that did not start")
+}
+
+func TestAPageForEverybodyIsLoggedWithTheFix(t *testing.T) {
+	for name, tt := range map[string]struct {
+		endpoint string
+		auth     bool
+		warned   int
+	}{
+		"from this machine":  {"127.0.0.1:0", false, 0},
+		"from all":           {"0.0.0.0:0", false, 1},
+		"from all, password": {"0.0.0.0:0", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			core, log := observer.New(zap.WarnLevel)
+			settings := exportertest.NewNopSettings(NewFactory().Type())
+			settings.Logger = zap.New(core)
+			config, host := createDefaultConfig().(*Config), extensions{}
+			config.Server.NetAddr.Endpoint = tt.endpoint
+			if tt.auth {
+				require.NoError(t, confmap.NewFromStringMap(map[string]any{"auth": map[string]any{"authenticator": "password"}}).Unmarshal(config))
+				host[component.MustNewID("password")] = password{}
+			}
+			e := newPageExporter(config, settings)
+			require.NoError(t, e.Start(t.Context(), host))
+			assert.Equal(t, tt.warned, log.FilterMessageSnippet("Set auth of event_page, or its endpoint to 127.0.0.1:8090").Len())
+			assert.NoError(t, e.Shutdown(t.Context()))
+		})
+	}
+}
+
+// password is an extension that lets everybody in.
+type password struct{ component.Component }
+
+func (password) Authenticate(ctx context.Context, _ map[string][]string) (context.Context, error) {
+	return ctx, nil
 }
 
 func TestConfig(t *testing.T) {
@@ -214,20 +252,22 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, "localhost:9", config.Server.NetAddr.Endpoint)
 	require.NoError(t, config.Validate())
 	for message, settings := range map[string]map[string]any{
-		"lines is not an option; remove it":                                                 {"lines": true},
-		"allowed_host is not an option; did you mean allowed_hosts?":                        {"allowed_host": []any{"a.example"}},
-		"port is not an option; write endpoint, with the host and the port":                 {"port": 8090},
-		"has invalid keys: cert_fil":                                                        {"tls": map[string]any{"cert_fil": "a"}},
-		"read_timeout: 30 has no unit; write 30s":                                           {"read_timeout": 30},
-		`write_timeout: "30" has no unit; write 30s`:                                        {"write_timeout": "30"},
-		`mcp: "yes" is neither true nor false; write one of them`:                           {"mcp": "yes"},
-		`k8s_leader_elector: {"lease_name":"a"} is not the name of an extension; write one`: {"k8s_leader_elector": map[string]any{"lease_name": "a"}},
-		"harmless_reasons: 1 is not a list; write [":                                        {"harmless_reasons": 1},
+		"lines is not an option; remove it":                                                      {"lines": true},
+		"allowed_host is not an option; did you mean allowed_hosts?":                             {"allowed_host": []any{"a.example"}},
+		"port is not an option; write endpoint, with the host and the port":                      {"port": 8090},
+		"has invalid keys: cert_fil":                                                             {"tls": map[string]any{"cert_fil": "a"}},
+		"read_timeout: 30 has no unit; write 30s":                                                {"read_timeout": 30},
+		`write_timeout: "30" has no unit; write 30s`:                                             {"write_timeout": "30"},
+		`mcp: "yes" is neither true nor false; write one of them`:                                {"mcp": "yes"},
+		"k8s_leader_elector is not an option; remove it; the extension kube_events_status tells": {"k8s_leader_elector": "k8s_leader_elector"},
+		"harmless_reasons: 1 is not a list; write [":                                             {"harmless_reasons": 1},
 	} {
 		assert.ErrorContains(t, confmap.NewFromStringMap(settings).Unmarshal(createDefaultConfig()), message)
 	}
 	config.AllowedHosts = []string{"https://a.example"}
 	assert.ErrorContains(t, config.Validate(), `allowed_hosts: "https://a.example" is not a host name`)
+	config.AllowedHosts, config.HarmlessReasons = nil, []string{"*"}
+	assert.ErrorContains(t, config.Validate(), `harmless_reasons[0]: "*" is not the name of a reason`)
 	config.Server.NetAddr.Endpoint = ""
 	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: set the address")
 }

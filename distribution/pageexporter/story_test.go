@@ -3,12 +3,14 @@
 package pageexporter
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 // imageChange is a Deployment whose new image does not exist, five minutes after it began to run with the old one.
@@ -41,6 +43,7 @@ func boardOf(lines string) *board {
 		c.Time = c.Add(records[len(records)-1].At)
 	}
 	b := newBoard(c.now)
+	b.delivery = func() statusextension.Delivery { return statusextension.Delivery{Since: story.Epoch} }
 	for _, r := range records {
 		b.add(r.Logs(story.Epoch))
 	}
@@ -49,7 +52,7 @@ func boardOf(lines string) *board {
 
 // viewOf returns what a viewer sees with a filter, without the lock.
 func viewOf(b *board, f filter) *view {
-	return &view{model: b.model, now: b.clock().UTC(), filter: f, left: func() error { return nil }}
+	return &view{model: b.model, now: b.clock().UTC(), filter: f, delivery: b.delivery(), ctx: context.Background()}
 }
 
 // everything is the filter of an address without parameters.

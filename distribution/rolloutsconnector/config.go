@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/internal/userconfig"
 )
 
@@ -61,5 +62,5 @@ func (c *Config) Validate() error {
 	if c.MaxRollouts < 1 {
 		errs = append(errs, fmt.Errorf("max_rollouts: %d must be 1 or more; set a number such as 1000", c.MaxRollouts))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, record.CheckHarmless(c.HarmlessReasons))...)
 }

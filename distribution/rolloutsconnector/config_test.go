@@ -29,6 +29,7 @@ func TestInvalidConfigurations(t *testing.T) {
 		"a quoted settle time":           {map[string]any{"settle_time": "10"}, `settle_time: "10" has no unit; write 10s`},
 		"a negative settle time":         {map[string]any{"settle_time": "-1s"}, "settle_time: -1s is below 1ms; set a duration such as 10s, or 0s"},
 		"a long settle time":             {map[string]any{"settle_time": "6m"}, "settle_time: 6m0s is longer than idle_timeout, which is 5m0s; set a shorter settle_time, or a longer idle_timeout"},
+		"a glob":                         {map[string]any{"harmless_reasons": []any{"AuditOnly", "*"}}, `harmless_reasons[1]: "*" is not the name of a reason: write one, such as AuditOnly`},
 		"no rollouts":                    {map[string]any{"max_rollouts": 0}, "max_rollouts: 0 must be 1 or more; set a number such as 1000"},
 		"half a rollout":                 {map[string]any{"max_rollouts": 1.5}, "max_rollouts: 1.5 is not a whole number; write one"},
 		"a misspelled key":               {map[string]any{"idle_timout": "5m"}, "idle_timout is not an option; did you mean idle_timeout?"},

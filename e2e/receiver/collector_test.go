@@ -126,6 +126,32 @@ func TestAProbeSeesAMissingPermission(t *testing.T) {
 	col.awaitHealth(t, http.StatusOK, "")
 }
 
+// TestThePageKnowsWhetherTheReceiverWorks, and says the fix.
+func TestThePageKnowsWhetherTheReceiverWorks(t *testing.T) {
+	t.Parallel()
+	account := unique("page")
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, eventsRule)
+	require.NoError(t, err)
+	restore := kube.revoke(t, account)
+	addresses, err := process.FreeAddresses(1)
+	require.NoError(t, err)
+	startCollector(t, kubeconfig, "exporters::event_page::endpoint: "+addresses[0], "service::extensions: [health_check, kube_events_status]")
+	says := func(part, not string) {
+		eventually(t, func() bool {
+			response, err := http.Get("http://" + addresses[0] + "/api/problems")
+			if err != nil {
+				return false
+			}
+			defer response.Body.Close()
+			body, _ := io.ReadAll(response.Body)
+			return strings.Contains(string(body), part) && !strings.Contains(string(body), not)
+		}, "a page that says %q, and not %q", part, not)
+	}
+	says("bind a ClusterRole with the rule {apiGroups: [''], resources: [events]", "records_since")
+	restore()
+	says("records_since", "incomplete")
+}
+
 func TestTheElectorLogsThatNobodyCanBeElected(t *testing.T) {
 	t.Parallel()
 	ns, account := kube.newNamespace(t), unique("candidate")

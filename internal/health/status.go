@@ -30,6 +30,7 @@ type Status struct {
 	mu       sync.Mutex
 	hosts    []component.Host              // one for each pipeline's instance of the receiver
 	failing  map[string]failure            // by the failing part of the receiver
+	standby  bool                          // another process leads
 	reported map[schema.GroupResource]bool // the log has that a permission for these owners is missing
 
 	tagsLeftOut sync.Once // the log has it
@@ -51,9 +52,20 @@ func (s *Status) AddHost(host component.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts = append(s.hosts, host)
-	if len(s.failing) > 0 {
+	if len(s.failing) > 0 || s.standby {
 		componentstatus.ReportStatus(host, s.eventLocked())
 	}
+}
+
+// Standby records that another process leads. Of these parts, this one uses none.
+func (s *Status) Standby(parts ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.standby = true
+	for _, part := range parts {
+		delete(s.failing, part)
+	}
+	s.reportLocked()
 }
 
 // ErrNoAnswer is the error in the status until the API server has answered for the first time. A
@@ -61,10 +73,15 @@ func (s *Status) AddHost(host component.Host) {
 // Collector from reporting that the receiver works.
 var ErrNoAnswer = errors.New("the API server has not answered yet")
 
+// attributeStandby of a status is true while another process leads. A standby is healthy, but it emits
+// nothing.
+const attributeStandby = "kube_events.standby"
+
 // Waiting records that nobody knows yet whether the streams work. The log does not have it: each start begins with it.
 func (s *Status) Waiting(parts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.standby = false
 	for _, part := range parts {
 		s.failing[part] = failure{"waiting", fmt.Errorf("%s: %w", part, ErrNoAnswer), true}
 	}
@@ -187,7 +204,11 @@ func (s *Status) reportLocked() {
 
 func (s *Status) eventLocked() *componentstatus.Event {
 	if len(s.failing) == 0 {
-		return componentstatus.NewEvent(componentstatus.StatusOK)
+		ok := componentstatus.NewEvent(componentstatus.StatusOK)
+		if s.standby {
+			ok.Attributes().PutBool(attributeStandby, true)
+		}
+		return ok
 	}
 	errs := make([]error, 0, len(s.failing)) // Not joined one by one: each start has one for each namespace.
 	for _, f := range s.failing {

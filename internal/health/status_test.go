@@ -84,6 +84,25 @@ func TestALeaderThatIsDeposedReportsNoPipeline(t *testing.T) {
 	})
 }
 
+// A page beside the receiver reads it from the status, because a standby is healthy, but emits nothing.
+func TestTheStatusSaysWhetherThisIsAStandby(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.NewReplica(t, api, nil, "")
+		assert.True(t, p.Host.IsStandby(), "before the first election")
+		p.Elect()
+		harness.Settle()
+		assert.False(t, p.Host.IsStandby())
+		p.Depose()
+		harness.Settle()
+		assert.True(t, p.Host.IsStandby())
+	})
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{})
+		harness.Settle()
+		assert.False(t, p.Host.IsStandby(), "without an elector")
+	})
+}
+
 func TestACredentialThatIsNotAcceptedIsReportedWithItsFix(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		api.Refuse(func(*http.Request) int { return http.StatusUnauthorized })

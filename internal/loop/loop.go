@@ -86,7 +86,7 @@ func (l *Loop) Run(stop, drain context.Context) {
 			}
 			l.runSession(term.Stop, term.Drain)
 			if stop.Err() == nil {
-				l.forgetStatus()
+				l.Health.Standby(append(health.Streams(l.Streams), progress.ConfigMapPart)...)
 			}
 			elections = l.awaitNext(term.Stop, elections)
 			end() // It also ends term.Stop.
@@ -108,11 +108,4 @@ func (l *Loop) awaitNext(term context.Context, elections <-chan struct{}) <-chan
 	next := make(chan struct{})
 	time.AfterFunc(election.CertainAfter, func() { close(next) })
 	return next
-}
-
-// forgetStatus takes out of the component's status what a standby does not use.
-func (l *Loop) forgetStatus() {
-	for _, part := range append(health.Streams(l.Streams), progress.ConfigMapPart) {
-		l.Health.Works(part, "")
-	}
 }

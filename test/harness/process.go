@@ -66,6 +66,17 @@ func (h *Host) Fails() bool {
 	return status == componentstatus.StatusRecoverableError
 }
 
+// IsStandby reports whether the last status says that another process leads.
+func (h *Host) IsStandby() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.statuses) == 0 {
+		return false
+	}
+	standby, ok := h.statuses[len(h.statuses)-1].Attributes().Get("kube_events.standby")
+	return ok && standby.Bool()
+}
+
 // Options are what a process is started with.
 type Options struct {
 	Config            string

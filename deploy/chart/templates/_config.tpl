@@ -90,6 +90,7 @@ both: the receiver leaves labels that tell revisions apart out of the metric.
 {{- $extensions := list "health_check" "health_check/ready" -}}
 {{- if eq .Values.mode "single" -}}{{- $extensions = append $extensions "file_storage" -}}{{- end -}}
 {{- if eq .Values.mode "ha" -}}{{- $extensions = append $extensions "k8s_leader_elector" -}}{{- end -}}
+{{- if .Values.page.enabled -}}{{- $extensions = append $extensions "kube_events_status" -}}{{- end -}}
 {{- if .Values.page.hosts -}}{{- $extensions = append $extensions "basicauth/page" -}}{{- end -}}
 receivers:
   kube_events:
@@ -159,10 +160,6 @@ exporters:
     # other pods do not.
     endpoint: 127.0.0.1:8090
     {{- end }}
-    {{- if eq .Values.mode "ha" }}
-    # The page of a standby says that only the leader has new events.
-    k8s_leader_elector: k8s_leader_elector
-    {{- end }}
   {{- end }}
   {{- if .Values.prometheus.enabled }}
   prometheus:
@@ -190,6 +187,10 @@ extensions:
     auth_type: serviceAccount
     lease_name: {{ include "kube-events.lease" . }}
     lease_namespace: ${env:POD_NAMESPACE}
+  {{- end }}
+  {{- if .Values.page.enabled }}
+  # Tells the page whether the receiver works, and whether this pod is a standby.
+  kube_events_status: {}
   {{- end }}
   {{- if .Values.page.hosts }}
   # Who may see the page.

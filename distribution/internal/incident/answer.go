@@ -51,6 +51,9 @@ type Problem struct {
 	Nodes     []string `json:"nodes,omitempty"`
 	Record    string   `json:"record"`  // log.record.uid of the message
 	Records   []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
+	// LeftOut is what the answer does not have, and what was not looked at: "1 cause, 900 older
+	// scalings".
+	LeftOut string `json:"left_out,omitempty"`
 
 	id        string
 	facts     []*Fact
@@ -78,7 +81,6 @@ type Change struct {
 	done     time.Time // when all pods of a rollout had started; zero: they have not
 	what     *change   // for links; nil: it is no cause
 	isState  bool
-	from     string // the namespace of its record
 	names    []name // what the record of a tool that deploys names
 }
 

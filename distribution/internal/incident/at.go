@@ -4,6 +4,7 @@ package incident
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -22,13 +23,18 @@ type At struct {
 }
 
 // At returns what the Query chooses, as it was known at the end of its time. Questions about the
-// same time share what they need to compute.
-func (m *Model) At(now time.Time, q Query) *At {
+// same time share what they need to compute. After the context has ended, it is empty.
+func (m *Model) At(ctx context.Context, now time.Time, q Query) *At {
 	from, until := q.Window(now)
-	if m.newest == nil || !m.newest.now.Equal(until) {
-		m.newest = m.cutAt(until)
+	v := m.newest
+	if v == nil || !v.now.Equal(until) {
+		v = m.cutAt(ctx, until)
 	}
-	return &At{m.newest, q, from}
+	if ctx.Err() != nil {
+		return &At{&cut{model: m, now: until}, q, from}
+	}
+	m.newest = v
+	return &At{v, q, from}
 }
 
 // cut is a Model without what happened after a time.
@@ -46,24 +52,31 @@ type cut struct {
 // workloadAt is what is known of a workload at the time of a cut.
 type workloadAt struct {
 	*cut
-	key      Key
-	id       string
-	facts    []*Fact // the oldest first
-	rollouts []*rollout.Workload
-	pods     map[string]*rollout.PodState
-	rolled   []rollout.Rollout
-	replicas map[string]int
-	signs    map[string][]*Fact   // what shows that a pod, or an owner, goes on; by pod or object
+	key   Key
+	id    string
+	facts []*Fact // the oldest first
+	*states
 	times    map[sign][]time.Time // in order
 	scaled   []scaled             // the oldest first
+	older    int                  // scalings that were not looked at
 	deleted  map[string]bool      // the names of pods that their controller deleted
 	events   map[string][]*Fact   // about a pod
 	many     map[string]time.Time // see manyFrom
 	uids     map[string]time.Time // when the objects with its name appeared
 	problems []*Problem
 	changes  []*Change
-	nodes    []string // of its pods
 }
+
+// states are what facts show of rollouts and their pods.
+type states struct {
+	pods     map[string]*rollout.PodState
+	rolled   []rollout.Rollout
+	replicas map[string]int
+	nodes    []string // of its pods
+	unread   int      // older repeats of Events, which were not looked at
+}
+
+func (s *states) size() int { return 180*len(s.pods) + 300*len(s.rolled) }
 
 // maxScalings bounds the scalings of a workload, the newest ones.
 const maxScalings = 500
@@ -76,6 +89,7 @@ const (
 	anyContainer = "*"
 	// What several Events show.
 	signAvailable = "(available)" // of a revision
+	signZero      = "(zero)"      // of a revision
 	signEvicted   = "(evicted)"
 	signSuccess   = "(success)"
 )
@@ -91,14 +105,14 @@ func (w *workloadAt) addSigns(f *Fact) {
 		}
 		w.times[s] = times
 	}
-	subject := f.subject()
+	subject := f.subject
 	if !f.IsWarning() {
 		add(subject, f.Container, f.Reason)
 		add(subject, anyContainer, f.Reason)
 		if f.Count == 1 && slices.Contains(workloadSigns, f.Reason) {
 			add("", anyContainer, f.Reason)
 		}
-		if f.Pod == "" && f.isSuccess() {
+		if f.succeeds {
 			add(subject, anyContainer, signSuccess)
 		}
 	}
@@ -107,17 +121,23 @@ func (w *workloadAt) addSigns(f *Fact) {
 	}
 }
 
-func (m *Model) cutAt(now time.Time) *cut {
+func (m *Model) cutAt(ctx context.Context, now time.Time) *cut {
 	v := &cut{
 		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
 		podNamed: map[string]*Fact{}, naming: map[name][]*Change{}, onsets: map[string][]onset{},
 	}
 	for key, w := range m.workloads {
+		if ctx.Err() != nil {
+			return v
+		}
 		if known := v.workloadAt(w); len(known.facts) > 0 {
 			v.workloads[key] = known
 		}
 	}
 	for _, w := range v.workloads {
+		if ctx.Err() != nil {
+			return v
+		}
 		w.changes = v.changesOf(w)
 		v.addChanges(w)
 		w.problems = w.findProblems()
@@ -141,11 +161,11 @@ func (m *Model) cutAt(now time.Time) *cut {
 
 // addChanges adds the changes of a workload to those that can matter to others.
 func (v *cut) addChanges(w *workloadAt) {
-	if w.key.Namespace != "" {
-		in := space{w.key.Cluster, w.key.Namespace}
-		v.in[in] = append(v.in[in], w.changes...)
-	}
+	in := space{w.key.Cluster, w.key.Namespace}
 	for _, c := range w.changes {
+		if w.key.Namespace != "" && ofOthers[c.what] {
+			v.in[in] = append(v.in[in], c)
+		}
 		for _, n := range c.names {
 			v.naming[n] = append(v.naming[n], c)
 		}
@@ -154,8 +174,8 @@ func (v *cut) addChanges(w *workloadAt) {
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	k := &workloadAt{
-		cut: v, key: w.key, id: w.id, pods: map[string]*rollout.PodState{}, replicas: map[string]int{}, signs: map[string][]*Fact{},
-		times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{}, events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
+		cut: v, key: w.key, id: w.id, times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{},
+		events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
 		if f = f.until(v.now); f != nil {
@@ -164,7 +184,7 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	}
 	// In a fixed order: what ends a problem is the first Event that shows it.
 	slices.SortFunc(k.facts, func(a, b *Fact) int { return -newestFirst(a, b) })
-	k.addRollouts(w)
+	k.states = v.statesOf(w, k.facts)
 	for _, f := range k.facts {
 		k.index(f)
 	}
@@ -179,37 +199,42 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	slices.SortFunc(k.scaled, func(a, b scaled) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
 	})
-	k.scaled = k.scaled[max(0, len(k.scaled)-maxScalings):]
+	k.older = max(0, len(k.scaled)-maxScalings)
+	k.scaled = k.scaled[k.older:]
 	return k
 }
 
-// addRollouts adds what the facts show of rollouts and their pods.
-func (w *workloadAt) addRollouts(of *workload) {
-	read := of.read
-	if read == nil || of.last.After(w.now) {
-		read = rolloutsIn(w.facts)
+// statesOf returns what facts show of rollouts and their pods. Some time after the last of them, this
+// does not change any more.
+func (v *cut) statesOf(w *workload, facts []*Fact) *states {
+	isSettled := v.now.Sub(w.last) >= soon
+	if isSettled && w.settled != nil {
+		return w.settled
 	}
-	if !of.last.After(w.now) {
-		w.model.keep(of, read)
-	}
-	nodes := map[string]bool{}
+	s := &states{pods: map[string]*rollout.PodState{}, replicas: map[string]int{}}
+	nodes, read := map[string]bool{}, (*rollout.Model)(nil)
+	read, s.unread = rolloutsIn(facts)
 	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
 		r := read.Workloads[key]
-		rolled, states := r.States(rollout.Options{Now: w.now})
-		for _, pod := range states {
-			w.pods[pod.UID] = &pod
+		rolled, pods := r.States(rollout.Options{Now: v.now})
+		for _, pod := range pods {
+			s.pods[pod.UID] = &pod
 			nodes[pod.Node] = true
 		}
-		w.rollouts, w.rolled = append(w.rollouts, r), append(w.rolled, rolled...)
-		maps.Copy(w.replicas, r.Replicas())
+		s.rolled = append(s.rolled, rolled...)
+		maps.Copy(s.replicas, r.Replicas())
 	}
-	w.nodes = slices.Sorted(maps.Keys(nodes))
-	slices.SortStableFunc(w.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
+	s.nodes = slices.Sorted(maps.Keys(nodes))
+	slices.SortStableFunc(s.rolled, func(a, b rollout.Rollout) int { return cmp.Compare(a.Start, b.Start) })
+	if isSettled {
+		v.model.keep(w, s)
+	}
+	return s
 }
 
-// rolloutsIn returns the rollouts that facts show. Of what has happened to a pod, the first and the
-// last time count.
-func rolloutsIn(facts []*Fact) *rollout.Model {
+// rolloutsIn returns the rollouts that facts show, and how many repeats it left out. Of what has
+// happened to a pod, the first and the last time count.
+func rolloutsIn(facts []*Fact) (read *rollout.Model, unread int) {
 	var records []*record.Record
 	repeats := maxScalings
 	for _, f := range slices.Backward(facts) {
@@ -218,14 +243,17 @@ func rolloutsIn(facts []*Fact) *rollout.Model {
 			moments = moments[len(moments)-1:]
 		}
 		repeats -= len(moments) - 1
+		if f.Pod == "" {
+			unread += len(f.Moments) - len(moments)
+		}
 		for _, m := range slices.Backward(moments) {
 			r := f.Record
 			r.At, r.Count, r.ID, r.Attributes = m.At, count, cmp.Or(m.record, f.ID), noAttributes
 			records, count = append(records, &r), max(1, count-m.N)
 		}
 	}
-	read, _ := rollout.Read(records, &rollout.Model{})
-	return read
+	read, _ = rollout.Read(records, &rollout.Model{})
+	return read, unread
 }
 
 // noAttributes: no span is written with those of the resource.
@@ -260,28 +288,26 @@ func (w *workloadAt) index(f *Fact) {
 	if at, ok := w.uids[f.Workload.UID]; f.Workload.UID != "" && (!ok || f.First.Before(at)) {
 		w.uids[f.Workload.UID] = f.First
 	}
-	if !f.IsWarning() || f.change != nil {
-		w.signs[f.subject()] = append(w.signs[f.subject()], f)
-	}
 	w.addSigns(f)
 	if f.Pod != "" {
 		w.events[f.Pod] = append(w.events[f.Pod], f)
-		w.podNamed[f.Pod] = f
+		if f.Resolution == "complete" { // Else anybody can have written the UID.
+			w.podNamed[f.Pod] = f
+		}
 		return
 	}
-	switch f.Reason {
-	case rollout.ReasonScaled:
-		if s, ok := record.ScalingOf(f.Message); ok {
-			for _, m := range f.Moments { // An Event that repeats is a scaling each time.
-				w.scaled = append(w.scaled, scaled{s, f, m.At})
+	switch {
+	case f.scaling != nil:
+		for _, m := range f.Moments { // An Event that repeats is a scaling each time.
+			w.scaled = append(w.scaled, scaled{*f.scaling, f, m.At})
+			if zero := (sign{f.scaling.Revision, anyContainer, signZero}); f.scaling.To == 0 {
+				w.times[zero] = append(w.times[zero], m.At)
 			}
 		}
-	case "SuccessfulRescale":
+	case f.Reason == "SuccessfulRescale":
 		in := space{w.key.Cluster, w.key.Namespace}
 		w.rescaled[in] = append(w.rescaled[in], f)
-	case "SuccessfulDelete":
-		if _, name := record.NamedIn(f.Message); name != "" {
-			w.deleted[name] = true
-		}
+	case f.deleted != "":
+		w.deleted[f.deleted] = true
 	}
 }

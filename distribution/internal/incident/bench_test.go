@@ -3,6 +3,7 @@
 package incident_test
 
 import (
+	"context"
 	"fmt"
 	"syscall"
 	"testing"
@@ -136,7 +137,7 @@ func BenchmarkLook(b *testing.B) {
 			before := cpuTime()
 			for i := range b.N {
 				now := began.Add(35*time.Minute + time.Duration(i))
-				at := m.At(now, incident.Query{})
+				at := m.At(context.Background(), now, incident.Query{})
 				at.Problems()
 				at.Changes()
 			}

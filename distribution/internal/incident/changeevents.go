@@ -20,33 +20,33 @@ type change struct {
 
 // What changes.
 var (
-	rolledOut      = &change{kindRollout, "an update of the workload"}
-	firstRolledOut = &change{kindRollout, "the first rollout of the workload"}
+	rolledOut      = &change{kindRollout, "an update"}
+	firstRolledOut = &change{kindRollout, "the first rollout"}
 	takenBack      = &change{kindRollout, "a rollout that was taken back"}
-	scaledUp       = &change{kindScaling, "a scaling up"}
-	scaledDown     = &change{kindScaling, "a scaling down"}
-	scaledToZero   = &change{kindScaling, "a scaling to zero"}
-	podDeleted     = &change{kindDeletion, "a pod was deleted by hand, or by a drain"}
-	podEvicted     = &change{kindEviction, "a pod was evicted"}
-	podPreempted   = &change{kindPreemption, "a pod was preempted"}
+	scaledUp       = &change{kindScaling, "a scale-up"}
+	scaledDown     = &change{kindScaling, "a scale-down"}
+	scaledToZero   = &change{kindScaling, "a scale to zero"}
+	podDeleted     = &change{kindDeletion, "a pod deleted by hand, or by a drain"}
+	podEvicted     = &change{kindEviction, "an eviction"}
+	podPreempted   = &change{kindPreemption, "a preemption"}
 
-	nodeNotReady    = &change{kindNode, "a node became NotReady"}
-	nodeCordoned    = &change{kindNode, "a node was cordoned"}
-	nodeMemory      = &change{kindNode, "a node had too little memory"}
-	nodeDisk        = &change{kindNode, "a node had disk pressure"}
-	nodeProcesses   = &change{kindNode, "a node had too few process ids"}
-	nodeRebooted    = &change{kindNode, "a node was rebooted"}
-	nodeEvicts      = &change{kindNode, "a kubelet begins to evict pods"}
-	nodeOutOfMemory = &change{kindNode, "a node ran out of memory"}
-	nodeKilled      = &change{kindNode, "a kernel killed a process"}
-	nodeShutDown    = &change{kindNode, "a node was shut down"}
-	nodeRemoved     = &change{kindNode, "a node was removed"}
-	nodeNotDrained  = &change{kindNode, "a node could not be drained"}
+	nodeNotReady    = &change{kindNode, "NotReady"}
+	nodeCordoned    = &change{kindNode, "cordon"}
+	nodeMemory      = &change{kindNode, "low memory"}
+	nodeDisk        = &change{kindNode, "disk pressure"}
+	nodeProcesses   = &change{kindNode, "few process ids"}
+	nodeRebooted    = &change{kindNode, "reboot"}
+	nodeEvicts      = &change{kindNode, "eviction threshold"}
+	nodeOutOfMemory = &change{kindNode, "system OOM"}
+	nodeKilled      = &change{kindNode, "OOM kill"}
+	nodeShutDown    = &change{kindNode, "shutdown"}
+	nodeRemoved     = &change{kindNode, "removal"}
+	nodeNotDrained  = &change{kindNode, "failed drain"}
 
-	reloaded   = &change{kindConfig, "a ConfigMap or Secret of the workload changed, and a reload controller restarts it"}
-	noVolume   = &change{kindVolume, "a claim has no volume"}
-	notResized = &change{kindVolume, "a volume could not be resized"}
-	deployed   = &change{kindGitOps, "a tool deployed something"}
+	reloaded   = &change{kindConfig, "a changed ConfigMap or Secret"}
+	noVolume   = &change{kindVolume, "a claim without a volume"}
+	notResized = &change{kindVolume, "a volume that cannot grow"}
+	deployed   = &change{kindGitOps, "a deployment by Flux or Argo CD"}
 )
 
 var nodeChanges = []*change{
@@ -133,6 +133,7 @@ var (
 	inCreations = []string{classCreate}
 	inVolumes   = []string{classMount, classStart, classSchedule, classCreate}
 	inImages    = []string{classImage}
+	inOthers    = []string{classOther}
 )
 
 // messages are causes that the message of the problem itself names.
@@ -151,17 +152,16 @@ var messages = []message{
 	{says: says(`(?:HEAD|GET|Get|Head) "?https?://([^/ "]+)/.*(no such host|connection refused|i/o timeout|TLS handshake timeout)`), kind: kindRegistry, can: inImages, text: "the registry %1 does not answer: %2"},
 	{says: says(`(toomanyrequests)`), kind: kindRegistry, can: inImages, text: "the registry limits pulls: %1"},
 	{says: says(`pull access denied|authorization failed|unauthorized`), kind: kindRegistry, can: inImages, text: "the registry refuses access"},
-	{says: says(`storageclass\S* "([^"]+)" not found`), kind: kindVolume, can: []string{classOther}, text: "the StorageClass %1 does not exist"},
+	{says: says(`storageclass\S* "([^"]+)" not found`), kind: kindVolume, can: inOthers, text: "the StorageClass %1 does not exist"},
 }
 
 // rowOf returns what an Event shows; nil: nothing.
 func rowOf(f *Fact) *row {
 	for i := range changeEvents {
 		r := &changeEvents[i]
-		isForeign := f.Object().Kind == "node" && !f.isAboutNode()
 		// Some controllers put their strategy into the reason, and what they did into the action.
 		isNamed := r.reason == f.Reason || r.reason == f.Action
-		if isNamed && !isForeign && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
+		if isNamed && !f.IsForeign() && slices.Contains(r.kinds, f.Object().GroupKind()) && (r.says == nil || r.says.MatchString(f.Message)) {
 			return r
 		}
 	}

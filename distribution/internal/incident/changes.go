@@ -80,28 +80,32 @@ var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
 // withPreemptor returns the Event with the name of the pod that preempts, if other records have its
 // UID.
 func (v *cut) withPreemptor(f *Fact) *Fact {
+	if f.change.shows != podPreempted {
+		return f
+	}
 	match := preemptor.FindStringSubmatch(f.Message)
-	if f.change.shows != podPreempted || match == nil || v.podNamed[match[1]] == nil {
+	if match == nil || v.podNamed[match[1]] == nil {
 		return f
 	}
 	named, by := *f, v.podNamed[match[1]]
 	if named.Related = "the pod " + by.Object().Name; by.Key.Namespace != f.Key.Namespace {
 		named.Related += " of the namespace " + by.Key.Namespace
 	}
+	named.text = named.change.describe(&named)
 	return &named
 }
 
 // stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no
 // state is one.
 func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
-	r, ends := f.change, w.times[sign{f.subject(), anyContainer, f.change.end}]
+	r, ends := f.change, w.times[sign{f.subject, anyContainer, f.change.end}]
 	for _, m := range f.Moments {
 		if len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
 			continue
 		}
 		c := &Change{
-			uid: f.Workload.UID, Kind: r.shows.kind, Text: r.describe(f), At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
-			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", names: f.names, from: cmp.Or(f.StoredIn, f.Namespace),
+			uid: f.Workload.UID, Kind: r.shows.kind, Text: f.text, At: m.At, Until: firstFrom(ends, m.At), Key: w.key, id: w.id, Object: f.Object().String(),
+			Records: []string{f.ID}, pod: f.Pod, node: f.Node, what: r.shows, isState: r.end != "", names: f.names,
 		}
 		if f.isAboutNode() {
 			c.node = f.Object().Name
@@ -135,7 +139,7 @@ func (w *workloadAt) deletions() (all []*Change) {
 			continue
 		}
 		var killed *Fact
-		for _, f := range w.signs[uid] {
+		for _, f := range w.events[uid] {
 			if f.change != nil {
 				killed = nil
 				break
@@ -268,6 +272,11 @@ type scaled struct {
 // scalings returns those of a workload's revisions that are no steps of rollouts, and the rollouts
 // that were taken back while the former revision still had pods: nothing scales that up from zero.
 func (v *cut) scalings(w *workloadAt) (all []*Change) {
+	if w.older > 0 {
+		text := rollout.Plural(w.older, "older scaling") + " not looked at"
+		oldest := w.scaled[0]
+		all = append(all, &Change{Kind: kindScaling, Text: text, At: oldest.at, Key: w.key, id: w.id, Records: []string{oldest.fact.ID}})
+	}
 	for _, s := range w.scaled {
 		if s.From < 0 {
 			continue

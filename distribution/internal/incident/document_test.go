@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,80 +40,137 @@ func document() string {
 
 ## Problems
 
-A problem is of the first class that has its Event. Without a repeat for the time in the fourth column, it is over.
-The end of a pod ends its problems, except an eviction. A problem hides the classes in the last column, if the same
-container has them at the same time.
+An Event is of the first class that lists it. A problem is over when nothing has repeated it for the time in the third
+column, or earlier as the fourth says. The end of a pod ends its problems, except an eviction. Those from image to
+schedule also end when its Job has completed, or its ReplicaSet was scaled to zero. A container that has a problem hides
+its problems of the classes in the last column.
 
-| Class | Problem | Events | Over without a repeat for | Over earlier, when | Hides |
-| --- | --- | --- | --- | --- | --- |
+| Class | Problem and Events | Over after | Earlier | Hides |
+| --- | --- | --- | --- | --- |
 `)
-	for _, s := range symptoms {
-		var shows, ends []string
-		for _, e := range s.shows {
-			shows = append(shows, eventsText(e))
-		}
-		for _, e := range s.ends {
-			ends = append(ends, endText(e))
-		}
-		if s.restarts {
-			shows = append(shows, "a container that starts again, and was not killed")
-		}
-		fmt.Fprintf(&b, "| %s | %s%s | %s | %s | %s | %s |\n", s.class, s.text, graceText(&s), strings.Join(shows, "; "), InWords(s.quiet), strings.Join(ends, "; "), strings.Join(s.hides, ", "))
+	for i := range symptoms {
+		writeSymptom(&b, &symptoms[i])
 	}
 	b.WriteString(`
-These warnings are no problem: ` + codes(record.HarmlessReasons()) + `. The option ` + "`harmless_reasons`" + ` adds others.
+No problem: ` + codes(record.HarmlessReasons()) + `, and what ` + "`harmless_reasons`" + ` adds.
 
 ## Changes
 
-Rollouts, scalings and deleted pods are computed from several Events. Other changes have an Event:
+Rollouts, scalings and deleted pods are computed from several Events. Others have one:
 
-| Change | Events | It lasts until |
-| --- | --- | --- |
 `)
 	for _, c := range changesOfRows() {
-		var events, ends []string
-		for _, r := range changeEvents {
-			if r.shows != c {
-				continue
-			}
-			events = append(events, "`"+r.reason+"`")
-			if r.end != "" {
-				ends = append(ends, "`"+r.end+"`")
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.text, strings.Join(slices.Compact(events), ", "), strings.Join(ends, ", "))
+		writeChange(&b, c)
 	}
 	b.WriteString(`
 ## Causes
 
-A change is a cause if a row connects it with the problem. Rows with a higher rank come first, then the newest change.
-
-| Rank | Change | In | Can cause | Within | After | Only if |
-| --- | --- | --- | --- | --- | --- | --- |
+A change is a cause if a line below connects it with the problem. The highest rank comes first, then the newest change.
+Times count from the change, if the line says nothing else; a state of a node counts while it lasts, and
+` + InWords(stateTime) + ` longer.
+*Startup* is ` + strings.Join(startups, ", ") + `; *running* is ` + strings.Join(runtimes, ", ") + `.
 `)
-	for _, l := range links {
-		var changes, only []string
-		for _, c := range l.changes {
-			changes = append(changes, c.text)
+	for _, group := range groupsOf(links) {
+		l := &group[0]
+		isCommon := !slices.ContainsFunc(group, func(o link) bool {
+			return conditionsText(&o) != conditionsText(l) || o.weight != l.weight
+		})
+		fmt.Fprintf(&b, "\n%s%s", strings.ToUpper(l.where.text[:1]), l.where.text[1:])
+		if isCommon {
+			fmt.Fprintf(&b, ", with rank %d%s", l.weight, conditionsText(l))
 		}
-		for _, c := range l.only {
-			only = append(only, c.text)
+		b.WriteString(":\n\n")
+		for i := range group {
+			writeLink(&b, &group[i], isCommon)
 		}
-		if l.isGuess {
-			only = append(only, "no change with a higher rank is known")
-		}
-		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s |\n", l.weight, strings.Join(changes, "; "), l.where.text, classesText(l.can), InWords(l.within), l.from.text, strings.Join(only, "; "))
 	}
 	b.WriteString(`
-The message of a problem can name its cause. These come before all others:
+What the message of a problem names comes before all others:
 
-| Cause | Problems |
-| --- | --- |
 `)
-	for i := range messages {
-		fmt.Fprintf(&b, "| %s | %s |\n", strings.NewReplacer("%1", "…", "%2", "…").Replace(messages[i].text), strings.Join(messages[i].can, ", "))
+	for _, can := range [][]string{inImages, inVolumes, inCreations, inOthers} {
+		var texts []string
+		for _, m := range messages {
+			if slices.Equal(m.can, can) {
+				texts = append(texts, strings.NewReplacer("%1", "…", "%2", "…").Replace(m.text))
+			}
+		}
+		fmt.Fprintf(&b, "- %s: %s\n", strings.Join(can, ", "), strings.Join(texts, "; "))
 	}
 	return b.String()
+}
+
+func writeSymptom(b *strings.Builder, s *symptom) {
+	var shows, ends []string
+	for _, e := range s.shows {
+		shows = append(shows, eventsText(e))
+	}
+	if s.restarts {
+		shows = append(shows, "a container that starts again, and was not killed")
+	}
+	if s.grace > 0 {
+		shows = append(shows, fmt.Sprintf("in the first %s of a container, only if it goes on; fewer than %d that are over are none", InWords(s.grace), s.least))
+	}
+	for _, e := range s.ends {
+		isOfPods := slices.ContainsFunc(s.ends, func(e end) bool { return e.text == jobDone.text })
+		if !isOfPods || e.text != jobDone.text && e.text != scaledAway.text {
+			ends = append(ends, endText(e))
+		}
+	}
+	fmt.Fprintf(b, "| %s | %s %s | %s | %s | %s |\n", s.class, s.text, strings.Join(shows, "; "), InWords(s.quiet), strings.Join(ends, "; "), strings.Join(s.hides, ", "))
+}
+
+func writeChange(b *strings.Builder, c *change) {
+	var events, ends []string
+	for _, r := range changeEvents {
+		if r.shows != c {
+			continue
+		}
+		events = append(events, "`"+r.reason+"`")
+		if r.end != "" {
+			ends = append(ends, ", until `"+r.end+"`")
+		}
+	}
+	fmt.Fprintf(b, "- %s: %s%s\n", c.text, strings.Join(slices.Compact(events), ", "), strings.Join(ends, ""))
+}
+
+// groupsOf returns the links of each place.
+func groupsOf(all []link) (groups [][]link) {
+	for i, l := range all {
+		if i == 0 || all[i-1].where != l.where {
+			groups = append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], l)
+	}
+	return groups
+}
+
+func writeLink(b *strings.Builder, l *link, isCommon bool) {
+	var changes []string
+	for _, c := range l.changes {
+		changes = append(changes, c.text)
+	}
+	text := strings.Join(changes, ", ")
+	if len(l.changes) == len(nodeChanges) {
+		text = "any change of a node"
+	}
+	if fmt.Fprintf(b, "- %s: %s, within %s", text, classesText(l.can), InWords(l.within)); !isCommon {
+		fmt.Fprintf(b, "%s; rank %d", conditionsText(l), l.weight)
+	}
+	b.WriteString("\n")
+}
+
+func conditionsText(l *link) (text string) {
+	if l.from.text != "" {
+		text = " after " + l.from.text
+	}
+	for i, c := range l.only {
+		text += []string{", if ", ", and "}[min(i, 1)] + c.text
+	}
+	if l.isGuess {
+		text += ", and nothing has a higher rank"
+	}
+	return text
 }
 
 func codes(all []string) string { return "`" + strings.Join(all, "`, `") + "`" }
@@ -136,35 +192,31 @@ func eventsText(e events) string {
 	}
 	of := map[place]string{placePods: " of pods", placeNodes: " of nodes"}[e.of]
 	if len(all) == 0 {
-		return "any other warning" + of
+		return "any other Warning" + of
 	}
 	return strings.Join(all, ", ") + of
 }
 
-func graceText(s *symptom) (text string) {
-	if s.grace > 0 {
-		text = fmt.Sprintf(" In the first %s of a container, only if it goes on; fewer than %d failures that are over are none.", InWords(s.grace), s.least)
-	}
-	return text
-}
-
 func endText(e end) string {
-	text := e.text
-	if len(e.reasons) > 0 && !strings.HasPrefix(e.reasons[0], "(") {
-		text += " (" + codes(e.reasons) + " of " + string(e.on) + ")"
+	switch {
+	case e.holds > 0:
+		return "(the end is then the last " + codes(e.reasons) + ")"
+	case slices.Equal(e.reasons, []string{signSuccess}):
+		return "a Normal Event of the object reports success"
+	case len(e.reasons) == 0 || strings.HasPrefix(e.reasons[0], "("):
+		return e.text
 	}
-	if e.holds > 0 {
-		text += ", for " + InWords(e.holds)
-	}
-	if e.after > time.Second {
-		text += ", " + InWords(e.after) + " later"
-	}
-	return text
+	return codes(e.reasons) + " of " + string(e.on)
 }
 
 func classesText(all []string) string {
-	if len(all) == len(allClasses) {
+	switch {
+	case len(all) == len(allClasses):
 		return "all"
+	case slices.Equal(all, startups):
+		return "startup"
+	case slices.Equal(all, runtimes):
+		return "running"
 	}
 	return strings.Join(all, ", ")
 }

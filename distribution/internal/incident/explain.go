@@ -12,10 +12,6 @@ import (
 )
 
 const (
-	// sameTime is the longest time between the onset of a problem and the next one that began
-	// together with it, and maxSame that between two of them.
-	sameTime  = 10 * time.Second
-	maxSame   = 30 * time.Second
 	maxCauses = 5
 	maxOthers = 2 // of them elsewhere in the namespace
 	// maxLooked bounds the changes of one place that are looked at for one problem, the newest
@@ -28,16 +24,19 @@ type explanation struct {
 	*cut
 	p      *Problem
 	w      *workloadAt
-	pod    *rollout.PodState // that had the problem first; nil: not known
-	began  time.Time         // when this pod began, or the problem
-	others []Key             // workloads of which a problem began at the same time
+	pod    *rollout.PodState    // that had the problem first; nil: not known
+	began  time.Time            // when this pod began, or the problem
+	others []Key                // workloads of which a problem began at the same time
+	places map[*where][]*Change // the candidates of each place that was looked at
 }
 
 // explain adds to a problem what it has in common with others, and its causes.
 func (v *cut) explain(p *Problem) {
 	w := v.workloads[p.Key]
 	others, within := v.begunWith(p)
-	e := &explanation{cut: v, p: p, w: w, pod: w.pods[p.intervals[0].fact.Pod], began: p.Onset, others: others}
+	e := &explanation{
+		cut: v, p: p, w: w, pod: w.pods[p.intervals[0].fact.Pod], began: p.Onset, others: others, places: map[*where][]*Change{},
+	}
 	if e.pod != nil && e.pod.Began != 0 {
 		e.began = earlier(p.Onset, timeAt(e.pod.Began))
 	}
@@ -60,12 +59,14 @@ func (v *cut) explain(p *Problem) {
 			}
 		}
 	}
+	p.leaveOut(w.older, "older scaling")
+	p.leaveOut(w.unread, "older repeat")
 	p.order()
 	if len(p.Causes) > 0 {
 		return
 	}
 	p.Unknown = "not known: no record shows a change that can have caused it"
-	if since := v.model.Since(v.now); p.Onset.Before(since.Add(time.Minute)) {
+	if since := v.model.Since(v.now); p.Onset.Before(since.Add(startTime)) {
 		p.Unknown = "not known: it began before the time from which records are complete"
 	}
 	p.LastChange = e.lastChange()
@@ -91,7 +92,7 @@ func (l *link) causeOf(c *Change, p *Problem) Cause {
 	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
 	case whereNameElsewhere:
-		cause.Text = "reported from " + c.from + ": " + c.Text
+		cause.Text = "reported from " + c.Key.Namespace + ": " + c.Text
 	}
 	return cause
 }
@@ -104,10 +105,22 @@ func first(all []string) string {
 }
 
 // candidates returns the changes of a place that a link can connect with the problem.
-func (e *explanation) candidates(of *where) (all []*Change) {
+func (e *explanation) candidates(of *where) []*Change {
+	if of == whereNameElsewhere {
+		of = whereName
+	}
+	all, ok := e.places[of]
+	if !ok {
+		all = e.find(of)
+		e.places[of] = all
+	}
+	return all
+}
+
+func (e *explanation) find(of *where) (all []*Change) {
 	switch of {
 	case whereWorkload, whereSameNode:
-		return e.newest(e.w.changes)
+		return e.newest(e.w.changes, "workload")
 	case whereNode:
 		for _, node := range e.p.Nodes {
 			all = append(all, e.changesOfNode(node)...)
@@ -117,29 +130,30 @@ func (e *explanation) candidates(of *where) (all []*Change) {
 			all = append(all, e.changesOfNode(node)...)
 		}
 	case whereNamespace:
-		for _, c := range e.newest(e.in[space{e.p.Key.Cluster, e.p.Key.Namespace}]) {
+		for _, c := range e.newest(e.in[space{e.p.Key.Cluster, e.p.Key.Namespace}], "namespace") {
 			if c.Key != e.p.Key {
 				all = append(all, c)
 			}
 		}
-	case whereName, whereNameElsewhere:
+	case whereName:
 		k := e.p.Key
 		for _, kind := range []string{k.Top.Kind, ""} {
-			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}])...)
+			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}], "deployment")...)
 		}
 	}
 	return all
 }
 
 // newest returns the newest changes before the problem, and those whose records can be late.
-func (e *explanation) newest(all []*Change) []*Change {
+func (e *explanation) newest(all []*Change, of string) []*Change {
 	end, _ := slices.BinarySearchFunc(all, e.p.Onset.Add(volumeUpdate+resolution+1), func(c *Change, at time.Time) int { return c.At.Compare(at) })
+	e.p.leaveOut(end-maxLooked, "older "+of+" change")
 	return all[max(0, end-maxLooked):end]
 }
 
 func (e *explanation) changesOfNode(name string) []*Change {
 	if node := e.node(e.p.Key.Cluster, name); node != nil && node.key != e.p.Key {
-		return e.newest(node.changes)
+		return e.newest(node.changes, "node")
 	}
 	return nil
 }
@@ -155,32 +169,28 @@ const maxBegun = 50
 // begunWith returns the workloads of which a problem began at the same time: each one soon after
 // another one, so that all of them get the same answer.
 func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
-	within = sameTime
+	within = delay
 	if p.Class == classNode {
 		return nil, within
 	}
 	all := v.onsets[p.Key.Cluster]
 	first, _ := slices.BinarySearchFunc(all, p.Onset, func(o onset, at time.Time) int { return o.at.Compare(at) })
-	add := func(o onset) {
-		if o.key == p.Key || slices.Contains(others, o.key) {
-			return
+	for _, step := range []int{1, -1} {
+		before := p.Onset
+		for i := first + min(step, 0); i >= 0 && i < len(all) && len(others) < maxBegun; i += step {
+			o, pause := all[i], all[i].at.Sub(before).Abs()
+			if pause > delay || o.at.Sub(p.Onset).Abs() > onceTime {
+				break
+			}
+			if before = o.at; o.key == p.Key || slices.Contains(others, o.key) {
+				continue
+			}
+			if others = append(others, o.key); o.at.Sub(p.Onset).Abs() > delay {
+				within = onceTime
+			}
 		}
-		if others = append(others, o.key); o.at.Sub(p.Onset).Abs() > sameTime {
-			within = maxSame
-		}
-	}
-	for i := first; i < len(all) && len(others) < maxBegun && isSame(all, i, first) && all[i].at.Sub(p.Onset) <= maxSame; i++ {
-		add(all[i])
-	}
-	for i := first - 1; i >= 0 && len(others) < maxBegun && all[i+1].at.Sub(all[i].at) <= sameTime && p.Onset.Sub(all[i].at) <= maxSame; i-- {
-		add(all[i])
 	}
 	return others, within
-}
-
-// isSame reports whether an onset is soon after the one before it.
-func isSame(all []onset, i, first int) bool {
-	return i == first || all[i].at.Sub(all[i-1].at) <= sameTime
 }
 
 // named returns what the message of the problem names.
@@ -200,10 +210,10 @@ func (e *explanation) named() []Cause {
 	return []Cause{}
 }
 
-// wasThereBefore reports whether pods that are older than a rollout have the problem, or had it
-// before.
-func (e *explanation) wasThereBefore(c *Change) bool {
-	return slices.ContainsFunc(slices.Concat(e.p.intervals, e.p.before), func(s *interval) bool {
+// wasThereBefore reports whether some intervals are of pods that are older than a rollout, or began
+// before it.
+func (e *explanation) wasThereBefore(c *Change, all []*interval) bool {
+	return slices.ContainsFunc(all, func(s *interval) bool {
 		pod := e.w.pods[s.fact.Pod]
 		isOther := s.fact.Revision != c.revision && s.fact.Revision != ""
 		return isOther && (s.onset().Before(c.At) || pod != nil && pod.Began != 0 && timeAt(pod.Began).Before(c.At.Add(-resolution)))
@@ -267,7 +277,7 @@ func (p *Problem) order() {
 		seen[key]++
 		return seen[key] > most
 	})
-	p.Causes = p.Causes[:min(len(p.Causes), maxCauses)]
+	p.Causes = keep(p, p.Causes, maxCauses, "cause")
 }
 
 // lastChange returns the newest change of the workload before the onset.

@@ -62,9 +62,14 @@ type Fact struct {
 	Last          time.Time
 	Moments       []Moment // when records said that it occurred, the oldest first
 
-	symptom *symptom // of the problem that it shows; nil: it shows none
-	change  *row     // the change that it shows; nil: it shows none
-	names   []name   // what it names, if a tool that deploys has written it
+	subject  string          // the pod's UID, or the name of another object
+	symptom  *symptom        // of the problem that it shows; nil: it shows none
+	change   *row            // the change that it shows; nil: it shows none
+	text     string          // of the change
+	names    []name          // what it names, if a tool that deploys has written it
+	scaling  *record.Scaling // nil: it shows none
+	deleted  string          // the name of the pod that an owner deleted
+	succeeds bool            // it shows that the object has done its work
 }
 
 // Moment is a time at which an Event occurred, so many times since the moment before.
@@ -83,7 +88,18 @@ func factOf(r *record.Record, now time.Time) *Fact {
 	if f.Reason == rollout.ReasonScaled {
 		f.Moments[0].record = f.ID
 	}
+	f.subject = cmp.Or(f.Pod, f.Object().String())
 	f.symptom, f.change = symptomOf(f), rowOf(f)
+	f.succeeds = !f.IsWarning() && f.Pod == "" && isSuccess(f.Reason+" "+f.Message)
+	switch scaling, ok := record.ScalingOf(f.Message); {
+	case f.Reason == "SuccessfulDelete":
+		_, f.deleted = record.NamedIn(f.Message)
+	case ok && f.Reason == rollout.ReasonScaled:
+		f.scaling = &scaling
+	}
+	if f.change != nil {
+		f.text = f.change.describe(f)
+	}
 	if f.change != nil && f.change.shows == deployed {
 		f.names = namesIn(f)
 	}
@@ -128,20 +144,15 @@ func withoutNearest(moments []Moment) []Moment {
 // success matches what controllers write when they have done their work, and failure what is none.
 var success, failure = says(`\bsucce|Succe`), says(`(?i)\b(?:not|never|no )|n't\b`)
 
-func (f *Fact) isSuccess() bool {
-	text := f.Reason + " " + f.Message
+func isSuccess(text string) bool {
 	return success.MatchString(text) && !failure.MatchString(text)
 }
 
 // shows reports whether the Event shows a problem of a class.
 func (f *Fact) shows(class string) bool { return f.symptom != nil && f.symptom.class == class }
 
-// isAboutNode reports whether the object is a node. A Node in a namespace is what somebody there
-// calls one.
-func (f *Fact) isAboutNode() bool { return f.Object().GroupKind() == "node" && f.Key.Namespace == "" }
-
-// subject is the pod's UID, or the name of another object.
-func (f *Fact) subject() string { return cmp.Or(f.Pod, f.Object().String()) }
+// isAboutNode reports whether the object is a node.
+func (f *Fact) isAboutNode() bool { return f.Object().GroupKind() == "node" && !f.IsForeign() }
 
 // rolloutObject returns the object below the workload that rolls out by itself, of a custom
 // resource that owns several; zero: there is none.
@@ -157,7 +168,7 @@ func (f *Fact) size() int {
 	size := 800 + 48*len(f.Moments) + 64*len(f.names)
 	for _, text := range []string{
 		f.Message, f.Event, f.ID, f.Workload.UID, f.Revision, f.Controller, f.Type, f.Reason, f.Kind, f.Reporter, f.Related, f.Container, f.Node,
-		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest,
+		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest, f.text,
 	} {
 		size += len(text)
 	}

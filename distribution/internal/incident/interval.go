@@ -42,7 +42,12 @@ type interval struct {
 	// the container.
 	pause  time.Duration
 	killed bool
+	older  int // occurrences of the thread that were not looked at
 }
+
+// maxOccurrences bounds what is looked at of a thread, the newest ones. A kubelet writes some 40 in
+// an hour.
+const maxOccurrences = 1000
 
 func (s *interval) onset() time.Time { return s.occurrences[0].at }
 func (s *interval) last() time.Time  { return s.occurrences[len(s.occurrences)-1].at }
@@ -69,13 +74,20 @@ func compareIntervals(a, b *interval) int {
 	return cmp.Compare(a.name(), b.name())
 }
 
-// intervals returns the problems of each pod and each other object.
-func (w *workloadAt) intervals() (all []*interval) {
-	threads := map[thread][]occurrence{}
-	for _, f := range w.facts {
-		if f.symptom != nil {
-			t := f.thread(f.symptom)
-			threads[t] = append(threads[t], w.shown(f)...)
+// intervals returns the problems of each pod and each other object, and how many reasons were not
+// looked at: an answer has room for those of the newest Events.
+func (w *workloadAt) intervals() (all []*interval, unread int) {
+	threads, reasons := map[thread][]occurrence{}, map[string]int{}
+	for _, f := range slices.Backward(w.facts) {
+		if f.symptom == nil {
+			continue
+		}
+		t, shown := f.thread(f.symptom), w.shown(f)
+		if len(shown) > 0 && t.reason != "" && reasons[t.reason] == 0 {
+			reasons[t.reason] = len(reasons) + 1
+		}
+		if reasons[t.reason] <= maxProblems {
+			threads[t] = append(threads[t], shown...)
 		}
 	}
 	for _, o := range w.restarts() {
@@ -87,17 +99,23 @@ func (w *workloadAt) intervals() (all []*interval) {
 		slices.SortFunc(occurrences, func(a, b occurrence) int {
 			return cmp.Or(a.at.Compare(b.at), compareBools(a.isKill(), b.isKill()), cmp.Compare(a.ID, b.ID))
 		})
+		older := max(0, len(occurrences)-maxOccurrences)
+		occurrences = occurrences[older:]
 		if t.grace > 0 {
 			occurrences = w.withoutStarts(t, occurrences)
 		}
-		all = append(all, w.intervalsOf(t, occurrences)...)
+		found := w.intervalsOf(t, occurrences)
+		for _, s := range found {
+			s.older = older
+		}
+		all = append(all, found...)
 	}
 	slices.SortFunc(all, compareIntervals)
-	return all
+	return all, max(0, len(reasons)-maxProblems)
 }
 
 func (f *Fact) thread(s *symptom) thread {
-	t := thread{symptom: s, uid: f.Workload.UID, subject: f.subject()}
+	t := thread{symptom: s, uid: f.Workload.UID, subject: f.subject}
 	switch s.by {
 	case attributeContainer:
 		t.container = f.Container
@@ -195,7 +213,7 @@ func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []o
 // startedBefore returns when the container of a probe started last, or when its pod began; zero:
 // not known.
 func (w *workloadAt) startedBefore(o occurrence) time.Time {
-	starts := w.times[sign{o.subject(), o.Container, reasonStarted}]
+	starts := w.times[sign{o.subject, o.Container, reasonStarted}]
 	if i, _ := slices.BinarySearchFunc(starts, o.at.Add(1), time.Time.Compare); i > 0 {
 		return starts[i-1]
 	}
@@ -345,7 +363,7 @@ func (w *workloadAt) endAfter(e *end, s *interval, from time.Time) (first time.T
 		look(w, s.subject, cmp.Or(s.container, anyContainer), e.reasons...)
 	case placeWorkload:
 		look(w, "", anyContainer, e.reasons...)
-	case placeRevision, placeJob: // A Job has the name of its revision.
+	case placeRevision:
 		look(w, s.fact.Revision, anyContainer, e.reasons...)
 	case placeNode:
 		look(w, s.subject, anyContainer, signEvicted)
@@ -380,6 +398,9 @@ func effects(all []*interval) {
 		}
 	}
 	for i := range symptoms {
+		if len(symptoms[i].hides) == 0 {
+			continue
+		}
 		for _, group := range groups {
 			of := slices.DeleteFunc(slices.Clone(group), func(s *interval) bool { return s.symptom != &symptoms[i] || s.shownBy != nil })
 			for _, s := range group {

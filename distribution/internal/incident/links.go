@@ -40,7 +40,7 @@ var (
 
 // since is the time from which a link counts; ok is false if there is none.
 type since struct {
-	text string
+	text string // empty: the change, and the end of a state
 	of   func(c *Change, e *explanation) (at time.Time, ok bool)
 }
 
@@ -55,21 +55,22 @@ var (
 	allClasses = []string{
 		classImage, classStart, classMount, classSchedule, classCreate, classCrash, classProbe, classEviction, classJob, classNode, classScale, classOther,
 	}
-	startups = []string{classImage, classStart, classMount, classSchedule, classCreate, classCrash, classProbe}
-	runtimes = []string{classCrash, classProbe, classOther}
-	places   = []string{classSchedule, classEviction}
+	startups  = []string{classImage, classStart, classMount, classSchedule, classCreate, classCrash, classProbe}
+	creations = []string{classSchedule, classCreate}
+	runtimes  = []string{classCrash, classProbe, classOther}
+	places    = []string{classSchedule, classEviction}
 )
 
 const (
 	// podTime is the time after its pods began for which a rollout can be a cause, doneTime the
-	// time after all of them had started, and onceTime the time in which only what fails at once
-	// begins to fail.
+	// time after all of them had started, and onceTime the time in which what fails at once begins
+	// to fail: after all pods had started, and in several workloads.
 	podTime, doneTime, onceTime = 15 * time.Minute, 5 * time.Minute, 30 * time.Second
 	soon                        = 10 * time.Minute
 	othersTime                  = 2 * time.Minute // after a change of another workload in the namespace
 	stateTime                   = time.Minute     // after the end of a state of a node
-	// delay is how much later a kubelet reports its node, a workload follows its autoscaler, and
-	// the next rollout begins.
+	// delay is how much later a kubelet reports its node, a workload follows its autoscaler, the
+	// next rollout begins, and another workload fails of the same cause.
 	delay        = 10 * time.Second
 	volumeUpdate = 30 * time.Second // the controller of volumes retries that often
 	// resolution is the longest time by which the record of a change can be later than its effect,
@@ -77,15 +78,30 @@ const (
 	resolution = 2 * time.Second
 )
 
+// ofOthers are the changes that can cause what another object in the namespace has.
+var ofOthers = linkedBy(whereNamespace)
+
+func linkedBy(of *where) map[*change]bool {
+	all := map[*change]bool{}
+	for _, l := range links {
+		for _, c := range l.changes {
+			all[c] = all[c] || l.where == of
+		}
+	}
+	return all
+}
+
 var links = []link{
 	// The rollout is the consequence.
 	{changes: []*change{reloaded}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 5},
 	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sincePods, within: podTime, only: []condition{ofItsPods}, weight: 4},
 	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: onceTime, only: []condition{ofItsPods, failsWithFew}, weight: 4},
+	// A rollout makes the pods that find no room, whatever others found before.
+	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: creations, from: sincePods, within: podTime, only: []condition{ofPodsItMade}, weight: 4},
 	// As likely as what changed elsewhere: then the nearest one counts.
 	{changes: []*change{rolledOut}, where: whereWorkload, can: allClasses, from: sinceDone, within: doneTime, only: []condition{ofItsPods, failsAlone}, weight: 1, isGuess: true},
 	{changes: []*change{scaledDown}, where: whereWorkload, can: runtimes, from: sinceChange, within: soon, weight: 4},
-	{changes: []*change{scaledUp}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 4},
+	{changes: []*change{scaledUp}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofItsRevision, ofNewPods}, weight: 4},
 	{changes: []*change{podDeleted}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPod}, weight: 2},
 	{changes: []*change{podEvicted, podPreempted}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofReplacements}, weight: 4},
 
@@ -115,9 +131,9 @@ var links = []link{
 }
 
 var (
-	sinceChange = since{"the change", func(c *Change, _ *explanation) (time.Time, bool) { return c.At, true }}
-	sincePods   = since{"the start of its pods, if not all of them have started", func(c *Change, e *explanation) (time.Time, bool) {
-		return e.began, c.done.IsZero()
+	sinceChange = since{"", func(c *Change, _ *explanation) (time.Time, bool) { return c.At, true }}
+	sincePods   = since{"the start of its pods, until all of them have started", func(c *Change, e *explanation) (time.Time, bool) {
+		return e.began, c.done.IsZero() || !e.p.Onset.After(c.done)
 	}}
 	sinceDone = since{"the start of all its pods", func(c *Change, e *explanation) (time.Time, bool) {
 		isLater := e.began.After(c.done) && !e.began.Equal(e.p.Onset)
@@ -130,7 +146,7 @@ var (
 		}
 		return earlier(later(c.At, c.done), e.p.Onset), true
 	}}
-	sinceEnd = since{"the change; a state counts while it lasts, and 1 min longer", func(c *Change, e *explanation) (time.Time, bool) {
+	sinceEnd = since{"", func(c *Change, e *explanation) (time.Time, bool) {
 		switch {
 		case !c.isState:
 			return c.At, true
@@ -143,7 +159,14 @@ var (
 
 var (
 	ofItsPods = condition{"only pods of this revision have it, and did not have it before", func(c *Change, e *explanation) bool {
-		return len(e.p.Revisions) == 0 || slices.Contains(e.p.Revisions, c.revision) && !e.wasThereBefore(c)
+		wasThere := e.wasThereBefore(c, e.p.before) || e.wasThereBefore(c, e.p.intervals)
+		return len(e.p.Revisions) == 0 || slices.Contains(e.p.Revisions, c.revision) && !wasThere
+	}}
+	ofPodsItMade = condition{"only pods of this revision have it", func(c *Change, e *explanation) bool {
+		return slices.Contains(e.p.Revisions, c.revision) && !e.wasThereBefore(c, e.p.intervals)
+	}}
+	ofItsRevision = condition{"pods of the scaled revision have it", func(c *Change, e *explanation) bool {
+		return slices.Contains(e.p.Revisions, c.revision)
 	}}
 	failsAlone   = condition{"fewer than two other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 2 }}
 	failsWithFew = condition{"fewer than five other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 5 }}
@@ -163,7 +186,7 @@ var (
 	ofMovedPods = condition{"a pod left the node, and all its pods began after that", func(c *Change, e *explanation) bool {
 		return e.w != nil && e.w.leftAfter(c.node, earlier(e.p.Onset, c.At).Add(-delay)) && e.beganAfter(c.At.Add(-delay))
 	}}
-	isHere      = condition{"its record is from the namespace", func(c *Change, e *explanation) bool { return c.from == e.p.Key.Namespace }}
-	isElsewhere = condition{"its record is from another namespace", func(c *Change, e *explanation) bool { return c.from != e.p.Key.Namespace }}
+	isHere      = condition{"its record is from the namespace", func(c *Change, e *explanation) bool { return c.Key.Namespace == e.p.Key.Namespace }}
+	isElsewhere = condition{"its record is from another namespace", func(c *Change, e *explanation) bool { return c.Key.Namespace != e.p.Key.Namespace }}
 	isNoVictim  = condition{"it did not begin to fail at the same time", func(c *Change, e *explanation) bool { return !slices.Contains(e.others, c.Key) }}
 )

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // Horizon is the time for which a Model keeps records.
@@ -46,7 +45,9 @@ type workload struct {
 	facts map[string]*Fact
 	last  time.Time
 	bytes int
-	read  *rollout.Model // what all facts show of rollouts; nil: it is to be read
+	// settled is what the facts show of rollouts, if time does not change it any more; nil: it is to
+	// be computed.
+	settled *states
 }
 
 // firstList is the time after the start in which older records show that the receiver reads what
@@ -60,6 +61,9 @@ type space struct{ cluster, namespace string }
 func NewModel(now time.Time) *Model {
 	return &Model{created: now, since: now, workloads: map[Key]*workload{}, drops: map[space]*Dropped{}}
 }
+
+// Begin notes that records are complete from a time on. NewModel assumes its own.
+func (m *Model) Begin(at time.Time) { m.created, m.since, m.newest = at, at, nil }
 
 // Since returns from when on records are complete.
 func (m *Model) Since(now time.Time) time.Time { return later(m.since, now.Add(-Horizon)) }
@@ -116,20 +120,20 @@ func (m *Model) add(f *Fact) {
 
 func (w *workload) space() space { return space{w.key.Cluster, w.key.Namespace} }
 
-// account notes that the facts of a workload have changed by a number of bytes. What was read of
-// them is no longer true.
+// account notes that what is kept of a workload has changed by a number of bytes.
 func (m *Model) account(w *workload, bytes int) {
-	if w.read != nil {
-		bytes -= w.read.Size()
+	if w.settled != nil {
+		bytes -= w.settled.size()
+		w.settled = nil
 	}
-	w.bytes, m.bytes, w.read = w.bytes+bytes, m.bytes+bytes, nil
+	w.bytes, m.bytes = w.bytes+bytes, m.bytes+bytes
 }
 
 // keep notes what all facts of a workload show of rollouts, if there is room for it.
-func (m *Model) keep(w *workload, read *rollout.Model) {
-	if w.read == nil && m.bytes+read.Size() <= maxBytes {
-		m.account(w, read.Size())
-		w.read = read
+func (m *Model) keep(w *workload, s *states) {
+	if m.bytes+s.size() <= maxBytes {
+		m.account(w, s.size())
+		w.settled = s
 	}
 }
 

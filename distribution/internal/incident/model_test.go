@@ -3,11 +3,13 @@
 package incident_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +37,7 @@ func TestARepeatedRecordChangesNothing(t *testing.T) {
 	crashOf(s, began, "web")
 	s.counts = map[string]int64{} // The same records again, such as those of another leader.
 	crashOf(s, began.Add(time.Second), "web")
-	problems := s.model.At(began.Add(2*time.Second), incident.Query{}).Problems()
+	problems := s.model.At(context.Background(), began.Add(2*time.Second), incident.Query{}).Problems()
 	require.Len(t, problems, 1)
 	assert.EqualValues(t, 1, problems[0].Count)
 }
@@ -45,7 +47,7 @@ func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
 	crashOf(s, began, "web")
 	crashOf(s, began.Add(2*incident.Horizon), "api")
 	now := began.Add(2 * incident.Horizon)
-	all := s.model.At(now, incident.Query{}).Workloads()
+	all := s.model.At(context.Background(), now, incident.Query{}).Workloads()
 	require.Len(t, all, 1)
 	assert.Equal(t, "api", all[0].Key.Top.Name)
 	assert.Equal(t, now.Add(-incident.Horizon), s.model.Since(now))
@@ -62,7 +64,7 @@ func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 	s.model.Add(noisy, began.Add(time.Minute))
 	assert.Less(t, s.model.Size(), 33<<20)
 	now := began.Add(time.Minute)
-	require.Len(t, s.model.At(now, incident.Query{Namespace: "shop"}).Problems(), 1)
+	require.Len(t, s.model.At(context.Background(), now, incident.Query{Namespace: "shop"}).Problems(), 1)
 	assert.Zero(t, s.model.Dropped("shop"))
 	assert.Positive(t, s.model.Dropped("noisy").Workloads)
 	assert.Equal(t, s.model.Dropped(""), s.model.Dropped("noisy"))
@@ -74,7 +76,7 @@ func TestAWorkloadKeepsItsWarnings(t *testing.T) {
 	for i := range 11_000 {
 		s.record(fmt.Sprintf("1s Deployment/web Anything: %d", i))
 	}
-	assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), 1)
+	assert.Len(t, s.model.At(context.Background(), began.Add(time.Minute), incident.Query{}).Problems(), 1)
 	assert.Positive(t, s.model.Dropped("shop").Facts)
 }
 
@@ -138,15 +140,15 @@ func TestHostileRecords(t *testing.T) {
 		now := began.Add(incident.Horizon)
 		said := describe(model, incident.Query{}, now)
 		assert.Equal(t, said, describe(model, incident.Query{}, now), "an answer depends on chance")
-		for _, p := range model.At(now, incident.Query{}).Problems() {
+		for _, p := range model.At(context.Background(), now, incident.Query{}).Problems() {
 			assert.GreaterOrEqual(t, p.Count, int64(0))
 			assert.False(t, p.Last.Before(p.Onset))
 		}
-		for _, c := range model.At(now, incident.Query{}).Counts(60) {
+		for _, c := range model.At(context.Background(), now, incident.Query{}).Counts(60) {
 			assert.GreaterOrEqual(t, c.Normal+c.Warnings, int64(0))
 		}
-		model.At(now, incident.Query{}).Changes()
-		model.At(now, incident.Query{}).Values()
+		model.At(context.Background(), now, incident.Query{}).Changes()
+		model.At(context.Background(), now, incident.Query{}).Values()
 	}
 }
 
@@ -161,7 +163,7 @@ func TestManyProblemsOfANamespace(t *testing.T) {
 		s.record(fmt.Sprintf("1:00 Widget/w%d !Odd namespace=noisy: odd", i))
 	}
 	var order []string
-	for _, p := range s.model.At(began.Add(2*time.Minute), incident.Query{}).Problems() {
+	for _, p := range s.model.At(context.Background(), began.Add(2*time.Minute), incident.Query{}).Problems() {
 		order = append(order, fmt.Sprint(p.Key.Namespace, p.Over.IsZero()))
 	}
 	require.Len(t, order, 14)
@@ -201,8 +203,8 @@ func TestWhatALookKeepsIsInTheBound(t *testing.T) {
 		s.read(fmt.Sprintf("1:00 Pod/web%d-aaa-%d !BackOff{app}: Back-off restarting failed container app in pod %d", i%400, i, i))
 	}
 	facts, before := s.model.Size(), heap()
-	s.model.At(began.Add(2*time.Minute), incident.Query{})
-	s.read("2:00 Pod/other-aaa-1 !BackOff{app}: Back-off restarting failed container app") // Ends the answer.
+	s.model.At(t.Context(), began.Add(20*time.Minute), incident.Query{})
+	s.read("20:00 Pod/other-aaa-1 !BackOff{app}: Back-off restarting failed container app") // Ends the answer.
 	used := heap() - before
 	assert.InEpsilon(t, used, s.model.Size()-facts, 0.5, "%d bytes of heap", used)
 	runtime.KeepAlive(s)
@@ -222,7 +224,7 @@ func TestHarmlessReasons(t *testing.T) {
 		s := newStory(t)
 		s.model.HarmlessReasons = reasons
 		s.record("0:00 Deployment/web !AuditOnly: no limits")
-		assert.Len(t, s.model.At(began.Add(time.Minute), incident.Query{}).Problems(), want)
+		assert.Len(t, s.model.At(context.Background(), began.Add(time.Minute), incident.Query{}).Problems(), want)
 	}
 }
 
@@ -241,10 +243,52 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	}
 	s.model.Add(all, began.Add(time.Minute))
-	at := s.model.At(began.Add(time.Minute), incident.Query{})
+	at := s.model.At(context.Background(), began.Add(time.Minute), incident.Query{})
+	assert.True(t, slices.ContainsFunc(at.Problems(), func(p incident.Problem) bool { return p.LeftOut == "1800 other problems" }))
 	for name, answer := range map[string]any{"problems": at.Problems()[:100], "workloads": at.Workloads()} {
 		encoded, err := json.Marshal(answer)
 		require.NoError(t, err)
 		assert.Less(t, len(encoded), 4<<20, name)
 	}
+}
+
+// TestWhatIsLeftOutIsSaid: an answer says what it does not have, and what was not looked at.
+func TestWhatIsLeftOutIsSaid(t *testing.T) {
+	s := newStory(t)
+	for i := range 560 {
+		s.record(fmt.Sprintf("%d:%02d Deployment/web ScalingReplicaSet: Scaled up replica set web-r%d from 1 to 2", i/60, i%60, i))
+		s.record(fmt.Sprintf("%d:%02d Deployment/other%d ScalingReplicaSet: Scaled down replica set other%d-aaa from 2 to 1", i/60, i%60, i, i))
+	}
+	for i := range 25 {
+		s.record(fmt.Sprintf("9:30 Pod/web-aaa-%d !BackOff{app} node=node-0: Back-off restarting failed container", i))
+	}
+	for i := range 1280 {
+		s.record(fmt.Sprintf("%d:%02d Pod/api-aaa-1 !BackOff{app} namespace=evil node=node-0: Back-off %d", i/40/4, i/40%4*15, i%40))
+	}
+	at := s.model.At(t.Context(), began.Add(10*time.Minute), incident.Query{Namespace: "evil"})
+	require.Len(t, at.Problems(), 1)
+	assert.Equal(t, "280 older occurrences, 20 older records", at.Problems()[0].LeftOut)
+	at = s.model.At(t.Context(), began.Add(10*time.Minute), incident.Query{Namespace: "shop"})
+	require.Len(t, at.Problems(), 1)
+	assert.Equal(t, "5 older records, 62 older workload changes, 620 older namespace changes, 60 older scalings, 5 pods", at.Problems()[0].LeftOut)
+	assert.True(t, slices.ContainsFunc(at.Changes(), func(c incident.Change) bool { return c.Text == "60 older scalings not looked at" }))
+}
+
+// TestALookEndsWhenNobodyWaitsForIt, and is not taken for a whole one afterwards.
+func TestALookEndsWhenNobodyWaitsForIt(t *testing.T) {
+	s := newStory(t)
+	crashOf(s, began, "web")
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	now := began.Add(time.Second)
+	assert.Empty(t, s.model.At(left, now, incident.Query{}).Problems())
+	assert.Len(t, s.model.At(t.Context(), now, incident.Query{}).Problems(), 1)
+	assert.Empty(t, s.model.At(left, now, incident.Query{}).Problems())
+}
+
+// TestTheTimeOfNothing is not in an answer.
+func TestTheTimeOfNothing(t *testing.T) {
+	encoded, err := json.Marshal(incident.Summary{})
+	require.NoError(t, err)
+	assert.NotContains(t, string(encoded), "0001-01-01")
 }

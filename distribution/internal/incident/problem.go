@@ -46,9 +46,26 @@ const mostOfNamespace = 10
 
 // shorten leaves out what would make an answer large.
 func (p *Problem) shorten() {
-	for _, names := range []*[]string{&p.Pods, &p.Nodes, &p.Revisions} {
-		*names = (*names)[:min(len(*names), maxRecords)]
+	p.Pods = keep(p, p.Pods, maxRecords, "pod")
+	p.Nodes = keep(p, p.Nodes, maxRecords, "node")
+	p.Revisions = keep(p, p.Revisions, maxRecords, "revision")
+}
+
+// keep returns the first values of a list, and notes what it leaves out.
+func keep[T any](p *Problem, all []T, most int, noun string) []T {
+	p.leaveOut(len(all)-most, noun)
+	return all[:min(len(all), most)]
+}
+
+// leaveOut notes how much of something is not in the answer.
+func (p *Problem) leaveOut(n int, noun string) {
+	if n <= 0 {
+		return
 	}
+	if p.LeftOut != "" {
+		p.LeftOut += ", "
+	}
+	p.LeftOut += rollout.Plural(n, noun)
 }
 
 // spread returns the problems with those of a namespace that are too many behind all others.
@@ -91,68 +108,69 @@ func (v *At) admits(p *Problem) bool {
 // findProblems returns the problems of the workload. The intervals of several pods that overlap are
 // one.
 func (w *workloadAt) findProblems() (all []*Problem) {
-	intervals, groups := w.intervals(), map[string][]*interval{}
+	groups := map[string][]*interval{}
+	intervals, unread := w.intervals()
 	effects(intervals)
+	var names []string
 	for _, s := range intervals {
-		groups[s.name()] = append(groups[s.name()], s)
+		name := s.name()
+		if groups[name] == nil {
+			names = append(names, name)
+		}
+		groups[name] = append(groups[name], s)
 	}
-	for _, group := range groups {
-		all = append(all, w.newestProblem(group))
+	for _, name := range names {
+		all = append(all, w.newestProblem(groups[name]))
+	}
+	slices.SortStableFunc(all, compareProblems)
+	if more := max(0, len(all)-maxProblems) + unread; more > 0 {
+		all = all[:min(len(all), maxProblems)]
+		all[len(all)-1].leaveOut(more, "other problem")
+	}
+	for _, p := range all {
+		w.complete(p)
 	}
 	slices.SortFunc(all, compareProblems)
-	more := len(all) - maxProblems
-	all = all[:min(len(all), maxProblems)]
-	for _, p := range all {
-		p.Scope = append(w.scope(p), p.Scope...)
-	}
-	if more > 0 {
-		all[maxProblems-1].Scope = append(all[maxProblems-1].Scope, rollout.Plural(more, "other problem")+" of the workload left out")
-	}
 	return all
 }
 
-// newestProblem returns the newest problem of one kind, with the onsets of the earlier ones. One
-// that goes on in other pods after a pause is another one.
+// newestProblem returns the newest problem of one kind, with the earlier ones. One that goes on in
+// other pods after a pause is another one, and so is one of a rollout that began when it was over.
 func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
-	var groups [][]*interval
+	var first int // interval of the newest problem
 	end := time.Time{}
-	for _, s := range intervals {
-		if len(groups) == 0 || s.onset().After(end.Add(probeQuiet)) {
-			groups = append(groups, nil)
+	p := &Problem{Key: w.key, id: w.id, Causes: []Cause{}}
+	for i, s := range intervals {
+		if i > 0 && (s.onset().After(end.Add(probeQuiet)) || w.beganBetween(s.fact.Revision, end, s.onset())) {
+			p.Earlier, first = append(p.Earlier, intervals[first].onset()), i
 		}
-		last := len(groups) - 1
-		groups[last] = append(groups[last], s)
 		if end = later(end, s.over); s.over.IsZero() {
 			end = w.now
 		}
 	}
-	p := w.problemOf(groups[len(groups)-1])
-	for _, before := range slices.Backward(groups[:len(groups)-1]) {
-		if len(p.Earlier) < maxEarlier {
-			p.Earlier = append(p.Earlier, before[0].onset())
-		}
-		p.before = append(p.before, before...)
-	}
-	hadOther := func(s *interval) bool { return s.fact.Revision != "" && !slices.Contains(p.Revisions, s.fact.Revision) }
-	if slices.ContainsFunc(p.before, hadOther) {
-		p.Scope = append(p.Scope, "an earlier revision had it, too")
-	}
-	return p
-}
-
-// problemOf returns the problem that intervals of several pods are, the oldest first.
-func (w *workloadAt) problemOf(intervals []*interval) *Problem {
-	own := cmp.Or(intervals[0].shownBy, intervals[0])
-	p := &Problem{Key: w.key, id: w.id, Class: own.class, Container: own.container, Onset: intervals[0].onset(), Causes: []Cause{}, intervals: intervals}
-	goesOn := slices.ContainsFunc(intervals, func(s *interval) bool { return s.over.IsZero() })
-	var shown []occurrence
-	for _, s := range intervals {
+	p.before, p.intervals = intervals[:first], intervals[first:]
+	own := cmp.Or(p.intervals[0].shownBy, p.intervals[0])
+	p.Class, p.Container, p.Onset = own.class, own.container, p.intervals[0].onset()
+	goesOn := slices.ContainsFunc(p.intervals, func(s *interval) bool { return s.over.IsZero() })
+	for _, s := range p.intervals {
 		p.Last = later(p.Last, s.last())
-		shown = append(shown, s.occurrences...)
 		if !goesOn && s.over.After(p.Over) {
 			p.Over, p.Because = s.over, s.because
 		}
 	}
+	return p
+}
+
+// complete adds what the order of problems does not need.
+func (w *workloadAt) complete(p *Problem) {
+	slices.Reverse(p.Earlier)
+	p.Earlier = keep(p, p.Earlier, maxRecords, "earlier onset")
+	var shown []occurrence
+	older := 0
+	for _, s := range p.intervals {
+		shown, older = append(shown, s.occurrences...), max(older, s.older)
+	}
+	p.leaveOut(older, "older occurrence")
 	slices.SortStableFunc(shown, func(a, b occurrence) int { return a.at.Compare(b.at) })
 	isKnown := map[*Fact]bool{}
 	for _, o := range shown {
@@ -162,42 +180,47 @@ func (w *workloadAt) problemOf(intervals []*interval) *Problem {
 			p.facts = append(p.facts, o.Fact)
 		}
 	}
-	p.affect(w.pods)
+	w.affect(p)
 	p.describe()
-	return p
+	p.Scope = w.scope(p)
+	hadOther := func(s *interval) bool { return s.fact.Revision != "" && !slices.Contains(p.Revisions, s.fact.Revision) }
+	if slices.ContainsFunc(p.before, hadOther) {
+		p.Scope = append(p.Scope, "an earlier revision had it, too")
+	}
+}
+
+// beganBetween reports whether a rollout of a revision began after a time, and until another one.
+func (w *workloadAt) beganBetween(revision string, after, until time.Time) bool {
+	return slices.ContainsFunc(w.rolled, func(r rollout.Rollout) bool {
+		at := timeAt(r.Start)
+		return r.Revision == revision && at.After(after) && !at.After(until)
+	})
 }
 
 // affect notes the pods that have the problem, with their nodes and revisions.
-func (p *Problem) affect(pods map[string]*rollout.PodState) {
-	type value struct {
-		of    *[]string
-		value string
-	}
-	isKnown := map[value]bool{}
-	add := func(to *[]string, text string) {
-		if v := (value{to, text}); text != "" && !isKnown[v] {
-			isKnown[v] = true
-			*to = append(*to, text)
-		}
-	}
-	for _, s := range p.intervals {
-		if add(&p.Revisions, s.fact.Revision); s.fact.Pod == "" {
-			continue
-		}
-		node := s.fact.Node
-		if pod := pods[s.fact.Pod]; pod != nil {
-			node = pod.Node
-		}
-		add(&p.Pods, s.fact.Object().Name)
-		add(&p.pods, s.fact.Pod)
-		add(&p.Nodes, node)
-	}
+func (w *workloadAt) affect(p *Problem) {
+	p.Revisions = distinct(p.intervals, func(s *interval) string { return s.fact.Revision })
+	p.pods = distinct(p.intervals, func(s *interval) string { return s.fact.Pod })
+	ofPods := slices.DeleteFunc(slices.Clone(p.intervals), func(s *interval) bool { return s.fact.Pod == "" })
+	p.Pods = distinct(ofPods, func(s *interval) string { return s.fact.Object().Name })
+	p.Nodes = distinct(ofPods, w.nodeOf)
 	p.PodCount = len(p.Pods)
 }
 
+// distinct returns what intervals have, each value once.
+func distinct(all []*interval, of func(*interval) string) (values []string) {
+	isKnown := map[string]bool{"": true}
+	for _, s := range all {
+		if value := of(s); !isKnown[value] {
+			isKnown[value] = true
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
 const (
-	maxRecords = 20 // of a problem in an answer, and the names of its pods, nodes and revisions
-	maxEarlier = 20 // onsets of the same problem
+	maxRecords = 20 // of a problem in an answer, its earlier onsets, and the names of its pods, nodes and revisions
 	// maxProblems bounds the problems of a workload: anybody may write any number of reasons.
 	maxProblems = 100
 	maxText     = 240 // bytes of a message in an answer
@@ -215,6 +238,7 @@ func (p *Problem) describe() {
 	if best.Reason == reasonStarted {
 		p.Message = fmt.Sprintf("The container %s started again, and nobody had killed it: it ended by itself", p.Container)
 	}
+	p.leaveOut(len(p.facts)-maxRecords, "older record")
 	for _, f := range p.facts[max(0, len(p.facts)-maxRecords):] {
 		p.Records = append(p.Records, f.ID)
 	}

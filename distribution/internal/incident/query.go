@@ -17,7 +17,7 @@ type Summary struct {
 	Key         Key       `json:"workload"`
 	All         int64     `json:"occurrences"`
 	Warnings    int64     `json:"warnings"`
-	Last        time.Time `json:"last"`
+	Last        time.Time `json:"last,omitzero"`         // zero: nothing happened
 	LastWarning time.Time `json:"last_warning,omitzero"` // zero: there is none
 	Reasons     []Counted `json:"reasons"`               // warnings first
 	Manifests   []string  `json:"manifests,omitempty"`
@@ -40,7 +40,7 @@ type Slot struct {
 }
 
 // Values are those that a Query can choose, the most frequent first.
-type Values struct{ Namespaces, Reasons, Types, Manifests []Counted }
+type Values struct{ Namespaces, Reasons, Manifests []Counted }
 
 // Window returns the times of the Query.
 func (q Query) Window(now time.Time) (from, until time.Time) {
@@ -170,18 +170,18 @@ func (v *At) Counts(slots int) []Slot {
 
 // Values returns the values of the time of the Query, whatever else it chooses.
 func (v *At) Values() Values {
-	var counts [4]map[Counted]int64
+	var counts [3]map[Counted]int64
 	for i := range counts {
 		counts[i] = map[Counted]int64{}
 	}
 	v.each(Query{}, func(w *workloadAt, f *Fact, n int64) {
-		for i, value := range []string{cmp.Or(w.key.Namespace, ClusterScoped), f.Reason, f.Type, f.Manifest} {
+		for i, value := range []string{cmp.Or(w.key.Namespace, ClusterScoped), f.Reason, f.Manifest} {
 			if value != "" {
 				counts[i][Counted{Value: value, Warning: f.IsWarning() && i == 1}] += n
 			}
 		}
 	})
-	return Values{ordered(counts[0]), ordered(counts[1]), ordered(counts[2]), ordered(counts[3])}
+	return Values{ordered(counts[0]), ordered(counts[1]), ordered(counts[2])}
 }
 
 // Spans returns the spans of the rollouts of the workload that the Query chooses.
@@ -190,7 +190,9 @@ func (v *At) Spans() (spans []rollout.Span) {
 		if v.query.Workload == "" || !v.query.admitsKey(w.key, w.id) {
 			continue
 		}
-		for _, known := range w.rollouts {
+		read, _ := rolloutsIn(w.facts)
+		for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
+			known := read.Workloads[key]
 			for _, revision := range slices.Sorted(maps.Keys(known.Revisions)) {
 				for _, part := range known.Spans(revision, rollout.Options{Now: v.now}) {
 					spans = append(spans, part.Spans...)

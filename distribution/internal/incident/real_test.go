@@ -4,6 +4,7 @@ package incident_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,7 +115,7 @@ func clock(at, start time.Time) string {
 // headlines has a line for each problem.
 func headlines(m *incident.Model, now, start time.Time) string {
 	var b strings.Builder
-	for _, p := range m.At(now, incident.Query{}).Problems() {
+	for _, p := range m.At(context.Background(), now, incident.Query{}).Problems() {
 		state := "goes on"
 		if !p.Over.IsZero() {
 			state = "over: " + p.Because
@@ -157,8 +158,8 @@ func TestThePageHasTheSpansOfTheTraces(t *testing.T) {
 				}
 			}
 		}
-		for _, s := range page.At(now, incident.Query{}).Workloads() {
-			shown = append(shown, textsOf(page.At(now, incident.Query{Workload: s.Key.ID()}).Spans())...)
+		for _, s := range page.At(context.Background(), now, incident.Query{}).Workloads() {
+			shown = append(shown, textsOf(page.At(context.Background(), now, incident.Query{Workload: s.Key.ID()}).Spans())...)
 		}
 		slices.Sort(traced)
 		slices.Sort(shown)

@@ -77,7 +77,6 @@ const (
 	placeWorkload  place = "the workload"
 	placeNode      place = "the node"
 	placeRevision  place = "the revision"
-	placeJob       place = "the Job of the pod"
 )
 
 // attribute is what problems differ by.
@@ -112,8 +111,12 @@ const (
 // usualFailures is the usual failureThreshold of a probe.
 const usualFailures = 3
 
-// jobDone ends what pods of a Job have.
-var jobDone = end{on: placeJob, reasons: []string{"Completed"}, text: "its Job has completed"}
+// jobDone ends what pods of a Job have, and scaledAway what those of a ReplicaSet have, and the
+// ReplicaSet itself.
+var (
+	jobDone    = end{on: placeRevision, reasons: []string{"Completed"}, text: "its Job has completed"}
+	scaledAway = end{on: placeRevision, reasons: []string{signZero}, text: "its ReplicaSet was scaled to zero"}
+)
 
 // symptoms are the classes. The first one that shows what an Event says is its class.
 var symptoms = []symptom{
@@ -135,27 +138,27 @@ var symptoms = []symptom{
 		class: classImage, text: "The image of a container cannot be pulled.",
 		shows: []events{{of: placePods, kinds: []string{record.KindPullFailed}}},
 		by:    attributeContainer, quiet: usualQuiet,
-		ends:  []end{{on: placeContainer, reasons: []string{"Pulled", "Created", reasonStarted}, text: "the image was pulled"}, jobDone},
+		ends:  []end{{on: placeContainer, reasons: []string{"Pulled", "Created", reasonStarted}, text: "the image was pulled"}, jobDone, scaledAway},
 		hides: []string{classStart, classCrash, classProbe},
 	},
 	{
 		class: classStart, text: "A container cannot be created or started.",
 		shows: []events{{of: placePods, kinds: []string{"Failed", "FailedCreatePodSandBox", "FailedPostStartHook", "FailedPodSandBoxStatus", "NetworkNotReady"}}},
 		by:    attributeContainer, quiet: usualQuiet,
-		ends:  []end{{on: placeContainer, reasons: []string{reasonStarted}, text: "the container started"}, jobDone},
+		ends:  []end{{on: placeContainer, reasons: []string{reasonStarted}, text: "the container started"}, jobDone, scaledAway},
 		hides: []string{classCrash, classProbe},
 	},
 	{
 		class: classMount, text: "A volume cannot be attached or mounted.",
 		shows: []events{{of: placePods, kinds: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}}},
 		by:    attributeObject, quiet: usualQuiet,
-		ends: []end{{on: placeObject, reasons: []string{"Pulling", "Pulled", "Created", reasonStarted}, text: "the pod went on to start"}, jobDone},
+		ends: []end{{on: placeObject, reasons: []string{"Pulling", "Pulled", "Created", reasonStarted}, text: "the pod went on to start"}, jobDone, scaledAway},
 	},
 	{
 		class: classCrash, text: "A container ends by itself, again and again.",
 		shows: []events{{of: placePods, kinds: []string{record.KindCrashed}}},
 		by:    attributeContainer, quiet: crashQuiet, restarts: true,
-		ends:  []end{{on: placeContainer, reasons: []string{reasonStarted}, holds: crashQuiet, text: "the container has run since"}, jobDone},
+		ends:  []end{{on: placeContainer, reasons: []string{reasonStarted}, holds: crashQuiet, text: "the container has run since"}, jobDone, scaledAway},
 		hides: []string{classProbe},
 	},
 	{
@@ -165,20 +168,20 @@ var symptoms = []symptom{
 			{of: placeAnything, kinds: []string{record.KindRestarted}, says: says("probe"), isNormal: true},
 		},
 		by: attributeContainer, quiet: usualQuiet, grace: startTime, least: usualFailures,
-		ends: []end{{on: placeRevision, reasons: []string{signAvailable}, text: "its pods became available"}, jobDone},
+		ends: []end{{on: placeRevision, reasons: []string{signAvailable}, text: "its pods became available"}, jobDone, scaledAway},
 	},
 	{
 		class: classSchedule, text: "No node has room for a pod.",
 		shows: []events{{of: placeAnything, kinds: []string{"FailedScheduling"}}},
 		by:    attributeObject, quiet: schedulerQuiet,
-		ends: []end{{on: placeObject, reasons: []string{"Scheduled"}, text: "the pod was scheduled"}, jobDone},
+		ends: []end{{on: placeObject, reasons: []string{"Scheduled"}, text: "the pod was scheduled"}, jobDone, scaledAway},
 	},
 	{
 		class: classCreate, text: "The owner cannot create a pod.",
 		shows: []events{{of: placeAnything, kinds: []string{"FailedCreate"}}},
 		by:    attributeObject, quiet: controllerQuiet,
 		// Some pods of a batch can be created, and others not.
-		ends: []end{{on: placeObject, reasons: []string{"SuccessfulCreate"}, after: time.Second, text: "a pod was created"}},
+		ends: []end{{on: placeObject, reasons: []string{"SuccessfulCreate"}, after: time.Second, text: "a pod was created"}, scaledAway},
 	},
 	{
 		class: classEviction, text: "A pod was evicted.",

@@ -3,6 +3,7 @@
 package incident
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func TestEachEndOfASymptom(t *testing.T) {
 	for i := range symptoms {
 		s := &symptoms[i]
 		for _, e := range s.ends {
-			if len(e.reasons) == 0 || len(s.shows[0].kinds) == 0 || e.on == placeJob || strings.HasPrefix(e.reasons[0], "(") {
+			if len(e.reasons) == 0 || len(s.shows[0].kinds) == 0 || e.on == placeRevision || strings.HasPrefix(e.reasons[0], "(") {
 				continue // Stories have them.
 			}
 			reason, message := reasonOf(s.shows[0].kinds[0])
@@ -93,7 +94,7 @@ func TestEachEndOfASymptom(t *testing.T) {
 			for _, end := range e.reasons {
 				state := func(object string) (over bool, because string) {
 					m, last := modelOf(begun, fmt.Sprintf("3:00 %s %s{app}: done", object, end))
-					for _, p := range m.At(last.Add(e.holds), Query{}).Problems() {
+					for _, p := range m.At(context.Background(), last.Add(e.holds), Query{}).Problems() {
 						if p.Class == s.class {
 							return !p.Over.IsZero(), p.Because
 						}
@@ -172,7 +173,7 @@ func problemOf(class string, at time.Duration, pod, node string) string {
 // a place.
 func isCause(c *change, where string, class string, lines ...string) bool {
 	m, last := modelOf(lines...)
-	for _, p := range m.At(last.Add(time.Second), Query{}).Problems() {
+	for _, p := range m.At(context.Background(), last.Add(time.Second), Query{}).Problems() {
 		if p.Key.Top.Name == "web" && p.Class == class {
 			return slices.ContainsFunc(p.Causes, func(cause Cause) bool { return cause.what == c && cause.Where == where })
 		}

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -28,7 +29,7 @@ func KindOf(reason, message string) string {
 			return KindPresent
 		}
 	case "Killing":
-		if isRestart(message) {
+		if hasAny(message, restarts) {
 			return KindRestarted
 		}
 		return KindStopping
@@ -38,7 +39,7 @@ func KindOf(reason, message string) string {
 		}
 		return KindPullFailed
 	case "Failed":
-		if isAboutImage(message) {
+		if hasAny(message, imageTexts) {
 			return KindPullFailed
 		}
 	case "ErrImageNeverPull", "InspectFailed", "FailedToInspectImage":
@@ -47,23 +48,15 @@ func KindOf(reason, message string) string {
 	return reason
 }
 
-// isRestart reports whether the pod continues after a kubelet has killed the container.
-func isRestart(message string) bool {
-	for _, part := range []string{"will be restarted", "before restart", "requires restart", "FailedPostStartHook"} {
-		if strings.Contains(message, part) {
-			return true
-		}
-	}
-	return false
-}
+// restarts are in the messages of a kubelet that kills a container, and continues with the pod, and
+// imageTexts in those about an image.
+var (
+	restarts   = []string{"will be restarted", "before restart", "requires restart", "FailedPostStartHook"}
+	imageTexts = []string{"pull image", "ErrImage", "ImagePull", "InvalidImageName", "inspect image", "ImageInspect"}
+)
 
-func isAboutImage(message string) bool {
-	for _, part := range []string{"pull image", "ErrImage", "ImagePull", "InvalidImageName", "inspect image", "ImageInspect"} {
-		if strings.Contains(message, part) {
-			return true
-		}
-	}
-	return false
+func hasAny(message string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(message, part) })
 }
 
 // scaled matches what Deployments and Argo Rollouts write about a ReplicaSet, in all versions:
@@ -158,6 +151,16 @@ var harmless = map[string]bool{
 // HarmlessReasons returns the reasons of warnings that are no problem, in the order of the
 // alphabet.
 func HarmlessReasons() []string { return slices.Sorted(maps.Keys(harmless)) }
+
+// CheckHarmless reports what is not the name of a reason in the option harmless_reasons.
+func CheckHarmless(reasons []string) error {
+	for i, reason := range reasons {
+		if reason == "" || strings.TrimSpace(reason) != reason || strings.ContainsAny(reason, "*?[") {
+			return fmt.Errorf("harmless_reasons[%d]: %q is not the name of a reason: write one, such as AuditOnly; globs are not known here", i, reason)
+		}
+	}
+	return nil
+}
 
 // JobFailures are the reasons of Events that report that a Job failed.
 var JobFailures = []string{"BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy", "FailedIndexes", "MaxFailedIndexesExceeded"}

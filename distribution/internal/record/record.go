@@ -41,7 +41,6 @@ type Record struct {
 	Reporter   string
 	Related    string // the name of the related object, such as the pod that preempts
 	Resolution string // of the owners
-	StoredIn   string // the namespace of the Event, if it is not that of its object
 	IsInit     bool   // it is about a container that runs before the others
 	IsDebug    bool   // it is about a container with which somebody debugs the pod
 	IsHarmless bool   // a warning with this reason is no problem
@@ -84,8 +83,8 @@ func recordOf(attributes pcommon.Map, s *Subject, record plog.LogRecord) *Record
 		Type:   cmp.Or(text(event, "k8s.event.type"), Cut(record.SeverityText(), maxName)),
 		Reason: text(event, "k8s.event.reason"), Action: text(event, "k8s.event.action"), Message: Cut(record.Body().AsString(), maxMessage),
 		Reporter: text(event, "k8s.event.reporting_controller"), Related: text(event, "k8s.event.related.name"),
-		Resolution: text(event, "k8s.owner.resolution"), StoredIn: text(event, "k8s.event.namespace"),
-		IsInit: strings.HasPrefix(field, "spec.initContainers"), IsDebug: strings.HasPrefix(field, "spec.ephemeralContainers"),
+		Resolution: text(event, "k8s.owner.resolution"),
+		IsInit:     strings.HasPrefix(field, "spec.initContainers"), IsDebug: strings.HasPrefix(field, "spec.ephemeralContainers"),
 		Count: number(event, "k8s.event.count"), N: number(event, "k8s.event.occurrences"), First: at, At: at,
 	}
 	r.Kind = KindOf(r.Reason, r.Message)
@@ -132,13 +131,22 @@ func isCombined(message string) bool { return strings.HasPrefix(message, combine
 // Text is the message without the words that say that the Event stands for others.
 func (r *Record) Text() string { return strings.TrimPrefix(r.Message, combined) }
 
-// assigned matches the message of the scheduler: its Events have no node.
+// IsForeign reports whether the Event is about an object that its namespace does not speak for:
+// anybody who may write Events there can name any object.
+func (r *Record) IsForeign() bool { return r.Resolution == "foreign" }
+
+// assigned matches the message of a scheduler: its Events have no node.
 var assigned = regexp.MustCompile(`^Successfully assigned \S+ to (\S+)$`)
 
-// NodeOfPod returns the node of the Event, or the one that the scheduler has chosen; empty: not
+// schedulers matches the names of schedulers. A profile can have any name, and its Events have the
+// action of the scheduler.
+var schedulers = regexp.MustCompile(`scheduler|^volcano$`)
+
+// NodeOfPod returns the node of the Event, or the one that a scheduler has chosen; empty: not
 // known.
 func (r *Record) NodeOfPod() string {
-	if r.Pod != "" && r.Reason == "Scheduled" {
+	isOfScheduler := r.Action == "Binding" || schedulers.MatchString(r.Reporter)
+	if r.Node == "" && r.Pod != "" && r.Reason == "Scheduled" && isOfScheduler {
 		if match := assigned.FindStringSubmatch(r.Message); match != nil {
 			return match[1]
 		}

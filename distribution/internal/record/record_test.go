@@ -3,6 +3,7 @@
 package record_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -68,12 +69,24 @@ func TestTimesOutsideOfTheRange(t *testing.T) {
 // TestChosenNode: a pod that waits for its volumes has the node that the scheduler has chosen.
 func TestChosenNode(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, "node-7", only(t, "0s Pod/web-aaa-x Scheduled: Successfully assigned shop/web-aaa-x to node-7", unchanged).NodeOfPod())
+	for settings, want := range map[string]string{
+		"": "node-7", "reporter=my-scheduler": "node-7", "reporter=gpu action=Binding": "node-7", "reporter=some-operator": "", "node=node-1": "node-1",
+	} {
+		line := "0s Pod/web-aaa-x Scheduled " + settings + ": Successfully assigned shop/web-aaa-x to node-7"
+		assert.Equal(t, want, only(t, line, unchanged).NodeOfPod(), settings)
+	}
 	assert.Empty(t, only(t, "0s Widget/w Scheduled: Successfully assigned shop/w to node-7", unchanged).NodeOfPod())
 }
 
 // TestReasonsOfFailedJobs: the alerts and the example of severities have all reasons with which a
 // Job fails.
+func TestHarmlessReasonsAreNames(t *testing.T) {
+	assert.NoError(t, record.CheckHarmless([]string{"AuditOnly", "Policy audit"}))
+	for _, reason := range []string{"", " ", "*", "Audit*", "Audit?", "[A]udit", " AuditOnly"} {
+		assert.ErrorContains(t, record.CheckHarmless([]string{"AuditOnly", reason}), fmt.Sprintf("harmless_reasons[1]: %q is not the name of a reason", reason))
+	}
+}
+
 func TestReasonsOfFailedJobs(t *testing.T) {
 	t.Parallel()
 	list := regexp.MustCompile(`"([^"]*BackoffLimitExceeded\|[^"]*)"`)

@@ -34,7 +34,7 @@ type Record struct {
 	Warning    bool
 	// Settings are new (occurrences since the record before), time (of the record, if it is late),
 	// inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash,
-	// event, count, since, related, owner, resolution, top and topuid.
+	// event, count, since, related, owner, resolution, reporter, action, top and topuid.
 	Settings map[string]string
 }
 
@@ -154,7 +154,8 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 	putAll(record.Attributes(), map[string]string{
 		"k8s.event.uid": event, "log.record.uid": fmt.Sprintf("%s-%d", event, count), "k8s.event.reason": r.Reason,
 		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": since, "k8s.event.related.name": set["related"], "k8s.event.action": set["action"],
-		"k8s.owner.resolution": set["resolution"], "k8s.object.fieldpath": fieldOf(r.Container),
+		"k8s.event.reporting_controller": cmp.Or(set["reporter"], map[string]string{"Scheduled": "default-scheduler"}[r.Reason]),
+		"k8s.owner.resolution":           set["resolution"], "k8s.object.fieldpath": fieldOf(r.Container),
 	})
 	return logs
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statusextension is the Collector extension `kube_events_status`. The Collector reports the status
+// of its components to extensions only. This one keeps that of the kube_events receivers, so that the page
+// claims no more than it knows.
+package statusextension
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/pipeline"
+)
+
+var (
+	extensionType = component.MustNewType("kube_events_status")
+	receiverType  = component.MustNewType("kube_events")
+)
+
+// NewFactory returns the factory of the extension.
+func NewFactory() extension.Factory {
+	create := func(context.Context, extension.Settings, component.Config) (extension.Extension, error) {
+		return New(), nil
+	}
+	return extension.NewFactory(extensionType, func() component.Config { return &struct{}{} }, create, component.StabilityLevelDevelopment)
+}
+
+// Extension knows whether the receivers of the logs pipelines work. It may be used concurrently.
+type Extension struct {
+	component.StartFunc
+	component.ShutdownFunc
+
+	mu        sync.Mutex
+	receivers map[component.ID]*componentstatus.Event // the last status of each
+	delivery  Delivery
+}
+
+// New returns an Extension that knows of no receiver.
+func New() *Extension {
+	return &Extension{
+		receivers: map[component.ID]*componentstatus.Event{},
+		delivery:  Delivery{Failure: "It is not known whether events arrive: no kube_events receiver of this Collector is in a logs pipeline."},
+	}
+}
+
+// Delivery is whether the receivers deliver the events of their clusters.
+type Delivery struct {
+	Since   time.Time // from then on they did, but for the gap; zero: not yet
+	Gap     Gap
+	Failure string // why they do not now, with the fix; empty: they do
+}
+
+// Gap is a time within which the receivers did not always deliver.
+type Gap struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until,omitzero"` // zero: it goes on
+}
+
+// maxPause is the time without a failure after which the next one is another gap.
+const maxPause = time.Hour
+
+// Delivery returns what is known now.
+func (e *Extension) Delivery() Delivery {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.delivery
+}
+
+// ComponentStatusChanged implements componentstatus.Watcher.
+func (e *Extension) ComponentStatusChanged(source *componentstatus.InstanceID, event *componentstatus.Event) {
+	if source.Kind() != component.KindReceiver || source.ComponentID().Type() != receiverType || !isInLogs(source) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.receivers[source.ComponentID()] = event
+	var failures []string
+	for _, id := range slices.SortedFunc(maps.Keys(e.receivers), func(a, b component.ID) int { return strings.Compare(a.String(), b.String()) }) {
+		if failure := failureOf(id, e.receivers[id]); failure != "" {
+			failures = append(failures, failure)
+		}
+	}
+	e.delivery = e.delivery.after(event.Timestamp().UTC(), strings.Join(failures, " "))
+}
+
+// isInLogs reports whether the instance of a receiver is the one of the logs pipelines. The Collector
+// has one for each signal.
+func isInLogs(source *componentstatus.InstanceID) (isIn bool) {
+	source.AllPipelineIDs(func(id pipeline.ID) bool {
+		isIn = id.Signal() == pipeline.SignalLogs
+		return !isIn
+	})
+	return isIn
+}
+
+// failureOf returns why a receiver does not deliver; empty: it does.
+func failureOf(id component.ID, event *componentstatus.Event) string {
+	standby, isStandby := event.Attributes().Get("kube_events.standby")
+	switch {
+	case event.Err() != nil:
+		return fmt.Sprintf("The receiver %s reports: %.1000s.", id, strings.TrimSuffix(strings.ReplaceAll(event.Err().Error(), "\n", "; "), "."))
+	case event.Status() != componentstatus.StatusOK:
+		return fmt.Sprintf("The receiver %s has the status %s.", id, event.Status())
+	case isStandby && standby.Bool():
+		return "This replica is a standby: only the leader has new events. Forward the port of the pod whose log has the last “Started leading”."
+	}
+	return ""
+}
+
+// after returns what is known after a failure, or its end, which is empty.
+func (d Delivery) after(now time.Time, failure string) Delivery {
+	began, ended := d.Failure == "" && failure != "", d.Failure != "" && failure == ""
+	switch d.Failure = failure; {
+	case ended && d.Since.IsZero():
+		d.Since = now
+	case ended:
+		d.Gap.Until = now
+	case began && now.Sub(d.Gap.Until) > maxPause:
+		d.Gap = Gap{From: now}
+	case began:
+		d.Gap.Until = time.Time{}
+	}
+	return d
+}

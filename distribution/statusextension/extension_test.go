@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statusextension
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/pipeline"
+)
+
+var (
+	logs    = pipeline.NewID(pipeline.SignalLogs)
+	metrics = pipeline.NewID(pipeline.SignalMetrics)
+	ok      = componentstatus.NewEvent(componentstatus.StatusOK)
+)
+
+func receiver(name string, pipelines ...pipeline.ID) *componentstatus.InstanceID {
+	return componentstatus.NewInstanceID(component.NewIDWithName(receiverType, name), component.KindReceiver, pipelines...)
+}
+
+func failure(text string) *componentstatus.Event {
+	return componentstatus.NewRecoverableErrorEvent(errors.New(text))
+}
+
+func standby() *componentstatus.Event {
+	event := componentstatus.NewEvent(componentstatus.StatusOK)
+	event.Attributes().PutBool("kube_events.standby", true)
+	return event
+}
+
+func TestItStartsAsAnExtension(t *testing.T) {
+	factory := NewFactory()
+	settings := extension.Settings{ID: component.NewID(factory.Type()), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+	made, err := factory.Create(t.Context(), settings, factory.CreateDefaultConfig())
+	require.NoError(t, err)
+	assert.Implements(t, (*componentstatus.Watcher)(nil), made)
+	require.NoError(t, made.Start(t.Context(), componenttest.NewNopHost()))
+	assert.NoError(t, made.Shutdown(t.Context()))
+}
+
+// TestWhyEventsDoNotArrive: the reason names the receiver and the fix.
+func TestWhyEventsDoNotArrive(t *testing.T) {
+	for name, tt := range map[string]struct {
+		source *componentstatus.InstanceID
+		status *componentstatus.Event
+		want   string
+	}{
+		"no receiver":          {receiver(""), ok, "no kube_events receiver of this Collector is in a logs pipeline"},
+		"only of metrics":      {receiver("", metrics), ok, "no kube_events receiver of this Collector is in a logs pipeline"},
+		"another component":    {componentstatus.NewInstanceID(component.NewID(receiverType), component.KindConnector, logs), ok, "no kube_events receiver"},
+		"another receiver":     {componentstatus.NewInstanceID(component.MustNewID("otlp"), component.KindReceiver, logs), ok, "no kube_events receiver"},
+		"it works":             {receiver("", logs), ok, ""},
+		"it fails":             {receiver("a", logs), failure("no permission:\nadd a rule."), "The receiver kube_events/a reports: no permission:; add a rule."},
+		"it starts":            {receiver("", logs), componentstatus.NewEvent(componentstatus.StatusStarting), "The receiver kube_events has the status StatusStarting."},
+		"it has ended":         {receiver("", logs), componentstatus.NewEvent(componentstatus.StatusStopped), "has the status StatusStopped."},
+		"another replica":      {receiver("", logs), standby(), "This replica is a standby: only the leader has new events."},
+		"thousands of reasons": {receiver("", logs), failure(strings.Repeat("x", 1e6)), strings.Repeat("x", 1000) + "."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New()
+			e.ComponentStatusChanged(tt.source, tt.status)
+			if found := e.Delivery().Failure; tt.want == "" {
+				assert.Empty(t, found)
+			} else {
+				assert.Contains(t, found, tt.want)
+				assert.Less(t, len(found), 1100)
+			}
+		})
+	}
+}
+
+// TestEachReceiverMustWork: what one lacks is missing.
+func TestEachReceiverMustWork(t *testing.T) {
+	e := New()
+	e.ComponentStatusChanged(receiver("b", logs), failure("b"))
+	e.ComponentStatusChanged(receiver("a", logs), failure("a"))
+	assert.Equal(t, "The receiver kube_events/a reports: a. The receiver kube_events/b reports: b.", e.Delivery().Failure)
+	e.ComponentStatusChanged(receiver("a", logs), ok)
+	e.ComponentStatusChanged(receiver("b", metrics), ok)
+	assert.Zero(t, e.Delivery().Since)
+	e.ComponentStatusChanged(receiver("b", logs), ok)
+	assert.Empty(t, e.Delivery().Failure)
+	assert.NotZero(t, e.Delivery().Since)
+}
+
+// TestGaps: failures with at most an hour in between are one gap.
+func TestGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, start := New(), time.Now()
+		report := func(at time.Duration, event componentstatus.Status) Delivery {
+			time.Sleep(time.Until(start.Add(at)))
+			e.ComponentStatusChanged(receiver("", logs), componentstatus.NewEvent(event))
+			return e.Delivery()
+		}
+		at := func(d time.Duration) time.Time { return start.Add(d).UTC() }
+		const works, fails = componentstatus.StatusOK, componentstatus.StatusRecoverableError
+		assert.Zero(t, report(1*time.Minute, fails).Gap, "it has not worked before")
+		assert.Equal(t, Delivery{Since: at(2 * time.Minute)}, report(2*time.Minute, works))
+		assert.Equal(t, Gap{From: at(3 * time.Minute)}, report(3*time.Minute, fails).Gap)
+		assert.Equal(t, Gap{From: at(3 * time.Minute)}, report(4*time.Minute, fails).Gap)
+		assert.Equal(t, Gap{From: at(3 * time.Minute), Until: at(5 * time.Minute)}, report(5*time.Minute, works).Gap)
+		assert.Equal(t, Gap{From: at(3 * time.Minute)}, report(65*time.Minute, fails).Gap)
+		assert.Equal(t, Gap{From: at(3 * time.Minute), Until: at(66 * time.Minute)}, report(66*time.Minute, works).Gap)
+		last := report(127*time.Minute, fails)
+		assert.Equal(t, Gap{From: at(127 * time.Minute)}, last.Gap)
+		assert.Equal(t, at(2*time.Minute), last.Since)
+	})
+}
