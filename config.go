@@ -113,7 +113,8 @@ type Config struct {
 	// LeaderElector names a leader elector extension. With it, only the leader emits. Its progress
 	// is in a ConfigMap, so it excludes Storage. Without it, every replica emits.
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
-	// ProgressConfigMap is the NAMESPACE/NAME of this ConfigMap, in the watched cluster.
+	// ProgressConfigMap is the NAMESPACE/NAME of this ConfigMap, in the watched cluster. Empty (the default)
+	// selects kube-events-leader-ID in the pod's namespace, with the receiver's ID.
 	ProgressConfigMap string `mapstructure:"progress_config_map"`
 
 	// RetryOnFailure configures the retries of a batch that the pipeline rejects with a retryable
@@ -431,15 +432,14 @@ func (c *Config) validateStorage() error {
 }
 
 func (c *Config) validateElector() error {
+	if c.ProgressConfigMap == "" {
+		return nil
+	}
 	if c.LeaderElector == nil {
-		if c.ProgressConfigMap == "" {
-			return nil
-		}
 		return fmt.Errorf("progress_config_map: %q has no use without k8s_leader_elector; remove it, or name the elector",
 			c.ProgressConfigMap)
 	}
-	progress := c.progressConfigMap()
-	if len(validation.IsDNS1123Label(progress.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(progress.Name)) == 0 {
+	if progress := namespacedName(c.ProgressConfigMap); len(validation.IsDNS1123Label(progress.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(progress.Name)) == 0 {
 		return nil
 	}
 	return fmt.Errorf("progress_config_map: %q does not name the ConfigMap in which the leader notes its progress; "+
@@ -447,9 +447,18 @@ func (c *Config) validateElector() error {
 		c.ProgressConfigMap)
 }
 
-// progressConfigMap returns where the leader notes its progress.
-func (c *Config) progressConfigMap() types.NamespacedName {
-	namespace, name, _ := strings.Cut(c.ProgressConfigMap, "/")
+// progressConfigMap returns where the leader of a receiver notes its progress. The default is next to the Lease
+// of the examples: in the pod's namespace, with a name for each receiver.
+func (c *Config) progressConfigMap(receiver component.ID) types.NamespacedName {
+	if c.ProgressConfigMap != "" {
+		return namespacedName(c.ProgressConfigMap)
+	}
+	name := strings.NewReplacer("_", "-", "/", ".").Replace(strings.ToLower(receiver.String()))
+	return types.NamespacedName{Namespace: kubeclient.Namespace(), Name: "kube-events-leader-" + name}
+}
+
+func namespacedName(text string) types.NamespacedName {
+	namespace, name, _ := strings.Cut(text, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 

@@ -332,10 +332,9 @@ func TestStorageHasNoUseTogetherWithALeaderElector(t *testing.T) {
 	}
 }
 
-func TestALeaderElectorNeedsAConfigMapForItsProgress(t *testing.T) {
+func TestTheConfigMapOfTheProgressHasANamespaceAndAName(t *testing.T) {
 	for config, want := range map[string]string{
-		"k8s_leader_elector: e":                                     `progress_config_map: "" does not name the ConfigMap in which the leader notes its progress; write NAMESPACE/NAME`,
-		"{k8s_leader_elector: e, progress_config_map: progress}":    `progress_config_map: "progress" does not name the ConfigMap`,
+		"{k8s_leader_elector: e, progress_config_map: progress}":    `progress_config_map: "progress" does not name the ConfigMap in which the leader notes its progress; write NAMESPACE/NAME`,
 		"{k8s_leader_elector: e, progress_config_map: /progress}":   `progress_config_map: "/progress" does not name the ConfigMap`,
 		"{k8s_leader_elector: e, progress_config_map: ns/a/b}":      `progress_config_map: "ns/a/b" does not name the ConfigMap`,
 		"{k8s_leader_elector: e, progress_config_map: ns/Progress}": `progress_config_map: "ns/Progress" does not name the ConfigMap`,

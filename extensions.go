@@ -43,9 +43,9 @@ func (r *eventsReceiver) openElector(host component.Host) (elector, error) {
 	if !ok {
 		return elector{}, fmt.Errorf("k8s_leader_elector: %q is not a leader elector; name one, such as k8s_leader_elector", id)
 	}
-	leadership, leave, ok := election.Join(registers, r.config.progressConfigMap())
+	leadership, leave, ok := election.Join(registers, r.config.progressConfigMap(r.settings.ID))
 	if !ok {
-		return elector{}, fmt.Errorf("progress_config_map: %q is also that of another receiver of k8s_leader_elector: %q; give each receiver its own", r.config.ProgressConfigMap, id)
+		return elector{}, fmt.Errorf("progress_config_map: %q is also that of another receiver of k8s_leader_elector: %q; give each receiver its own", r.config.progressConfigMap(r.settings.ID), id)
 	}
 	return elector{leadership, leave}, nil
 }

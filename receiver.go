@@ -177,7 +177,7 @@ func (r *eventsReceiver) progress() progress.Progress {
 	case r.storage != nil:
 		return progress.NewCheckpoint(r.storage, r.health, r.settings.Logger)
 	case r.config.LeaderElector != nil:
-		at := r.config.progressConfigMap()
+		at := r.config.progressConfigMap(r.settings.ID)
 		return progress.NewConfigMap(r.client, at.Namespace, at.Name, r.health, r.settings.Logger)
 	default:
 		return progress.Nowhere{}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -141,7 +142,19 @@ func homeHint(path string) string {
 	return ""
 }
 
-const serviceAccountCA = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+const (
+	serviceAccountCA        = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+	serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+)
+
+// Namespace returns the namespace of the pod in which this process runs; outside a pod, default.
+func Namespace() string {
+	content, err := os.ReadFile(serviceAccountNamespace)
+	if err != nil {
+		return metav1.NamespaceDefault
+	}
+	return strings.TrimSpace(string(content))
+}
 
 // unauthenticated returns a configuration without credentials for the API server in the pod's
 // environment. It uses a host with a scheme as it is, such as kubectl proxy's http://127.0.0.1.
