@@ -28,11 +28,10 @@ type Observer interface {
 }
 
 const (
+	// readsPerSecond bounds the reads. Two seconds' reads may come at once. One namespace has half of them:
+	// whoever may write Events there could otherwise take all.
 	readsPerSecond = 20
 	readsAtOnce    = 16
-	// readsOfNamespace is the part of them that one namespace has: whoever may write Events there could
-	// otherwise take all.
-	readsOfNamespace = readsPerSecond / 2
 	// failuresInARow is the number of consecutive failures from which reads of a resource are answered at
 	// once. One timeout is enough. A read in the background, each retryAfter, closes this breaker.
 	failuresInARow = 3
@@ -91,7 +90,7 @@ func newReader(config *rest.Config, observer Observer) (*reader, error) {
 	ctx, end := context.WithCancel(context.Background())
 	return &reader{
 		client: client, observer: observer, ctx: ctx, end: end,
-		slots: semaphore.NewWeighted(readsAtOnce), all: rate.NewLimiter(readsPerSecond, readsPerSecond),
+		slots: semaphore.NewWeighted(readsAtOnce), all: rate.NewLimiter(readsPerSecond, 2*readsPerSecond),
 		namespaces: newMemory[string, *rate.Limiter](), forbidden: newMemory[path, time.Time](),
 		breakers: map[schema.GroupResource]*breaker{},
 	}, nil
@@ -131,7 +130,7 @@ func (r *reader) refuses(p path) resolver.Resolution {
 	}
 	limiter, ok := r.namespaces.Get(p.namespace)
 	if !ok {
-		limiter = rate.NewLimiter(readsOfNamespace, readsOfNamespace)
+		limiter = rate.NewLimiter(readsPerSecond/2, readsPerSecond)
 		r.namespaces.Add(p.namespace, limiter)
 	}
 	if !limiter.Allow() || !r.all.Allow() {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -125,13 +124,12 @@ var hashed = regexp.MustCompile(`^(.+)-([a-z0-9]*[0-9][a-z0-9]*)$`)
 
 // use adds an object that a template uses, and removes its name from the template.
 func use(all map[string]setting, kind string, name *string) {
-	known := kind + " " + *name
+	known, isHashed := kind+" "+*name, false
 	if base := hashed.FindStringSubmatch(*name); base != nil && len(base[2]) >= 4 {
-		known = kind + " " + base[1]
+		if other, ok := all[kind+" "+base[1]]; !ok || other.value == *name {
+			known, isHashed = kind+" "+base[1], true
+		}
 	}
-	if other, ok := all[known]; ok && other.value != *name {
-		known = kind + " " + strings.TrimSpace(*name)
-	}
-	all[known] = setting{*name, true}
+	all[known] = setting{*name, isHashed}
 	*name = ""
 }
