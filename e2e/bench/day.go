@@ -37,6 +37,8 @@ func runDay(ctx context.Context, b *benchmark) (r result, err error) {
 			{Name: peakRSS, Unit: "MiB", Goal: ratioAtMost(0.85)},
 			{Name: latencyHalf, Unit: "ms", Goal: ratioAtMost(0.9)},
 			{Name: latencyTail, Unit: "ms", Goal: ratioAtMost(1)},
+			{Name: recordBytes, Unit: "B"},
+			{Name: rawBytes, Unit: "B"},
 			{Name: lost, Goal: oursAtMost(0)},
 			{Name: unowned, Goal: oursAtMost(0)},
 		}

@@ -18,6 +18,7 @@ const (
 	cpuPerRecord  = "processor time for a record"
 	peakRSS       = "peak memory (RSS)"
 	recordBytes   = "bytes for a record, compressed"
+	rawBytes      = "bytes for a record, uncompressed"
 	latencyHalf   = "latency, median"
 	latencyTail   = "latency, 99th percentile"
 	latencyMost   = "latency, greatest"
@@ -137,7 +138,7 @@ func (r *rig) measure(ctx context.Context, changes []change, tail time.Duration)
 // values are what arrived of a load.
 func (s summary) values() values {
 	return values{
-		recordBytes: s.bytesPerRecord, latencyHalf: s.latency(0.5), latencyTail: s.latency(0.99), latencyMost: s.latency(1),
+		recordBytes: s.bytesPerRecord, rawBytes: s.rawPerRecord, latencyHalf: s.latency(0.5), latencyTail: s.latency(0.99), latencyMost: s.latency(1),
 		lost: float64(s.sent - s.delivered), unowned: float64(s.delivered - s.owned),
 		repeated: float64(s.recognizable), unrecognized: float64(s.surplus - s.recognizable),
 	}

@@ -45,6 +45,7 @@ type sink struct {
 	arrived map[observation]arrival
 	records int // with repeated ones
 	bytes   int // of the requests, as they were sent
+	raw     int // of the requests, without compression
 	// recognizable is how many records have the log.record.uid of an earlier one.
 	recognizable int
 	spans        int // with repeated ones
@@ -86,7 +87,7 @@ func (s *sink) note(event string, count int64, at time.Time) {
 func (s *sink) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent, s.arrived, s.records, s.bytes = map[observation]time.Time{}, map[observation]arrival{}, 0, 0
+	s.sent, s.arrived, s.records, s.bytes, s.raw = map[observation]time.Time{}, map[observation]arrival{}, 0, 0, 0
 	s.recognizable, s.spans = 0, 0
 	s.first, s.last = time.Time{}, time.Time{}
 }
@@ -95,6 +96,7 @@ func (s *sink) take(logs plog.Logs, length int, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bytes += length
+	s.raw += (&plog.ProtoMarshaler{}).LogsSize(logs)
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
@@ -194,6 +196,7 @@ type summary struct {
 	recognizable    int // records among the surplus that have the log.record.uid of an earlier one
 	owned           int // delivered with owners
 	bytesPerRecord  float64
+	rawPerRecord    float64
 	latencies       []time.Duration
 	last            time.Time // when the last record arrived
 }
@@ -204,6 +207,7 @@ func (s *sink) summary() summary {
 	defer s.mu.Unlock()
 	sum.surplus, sum.recognizable = s.records-sum.delivered, s.recognizable
 	sum.bytesPerRecord = float64(s.bytes) / float64(max(1, s.records))
+	sum.rawPerRecord = float64(s.raw) / float64(max(1, s.records))
 	return sum
 }
 

@@ -18,7 +18,7 @@ import (
 
 var (
 	yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
-	installs  = regexp.MustCompile(`(?m)^helm install kube-events deploy/chart --namespace kube-events --create-namespace (.*)$`)
+	installs  = regexp.MustCompile(`(?m)^helm install kube-events \S+ --namespace kube-events --create-namespace (.*otlp\.endpoint.*)$`)
 )
 
 // TestTheCommandsOnThePagesInstall: the chart accepts the values in them.

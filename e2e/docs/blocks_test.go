@@ -3,11 +3,13 @@
 package docs
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,8 +47,8 @@ func (b block) isManifest() bool { return strings.HasPrefix(b.text, "apiVersion:
 // e2e/chart compares its version.
 func (b block) isForTheBuilder() bool { return strings.Contains(b.text, "- gomod: ") }
 
-// completed returns a configuration. A block that is only about the receiver or a processor gets the
-// rest of a configuration.
+// completed returns a configuration. A block that is only about the receiver, a processor or an exporter
+// gets the rest of a configuration.
 func completed(t *testing.T, b block) []byte {
 	t.Helper()
 	config := map[string]any{}
@@ -63,8 +65,13 @@ func completed(t *testing.T, b block) []byte {
 		config["service"] = service
 	}
 	if service["pipelines"] == nil {
-		pipeline := map[string]any{"receivers": []string{"kube_events"}, "exporters": []string{"debug"}}
+		exporters := slices.Collect(maps.Keys(config["exporters"].(map[string]any)))
+		pipeline := map[string]any{"receivers": []string{"kube_events"}, "exporters": exporters}
 		service["pipelines"] = map[string]any{"logs": pipeline, "metrics": pipeline}
+	}
+	if strings.Contains(b.text, "storage: file_storage") && config["extensions"] == nil {
+		config["extensions"] = map[string]any{"file_storage": map[string]any{"directory": t.TempDir()}}
+		service["extensions"] = []string{"file_storage"}
 	}
 	text, err := yaml.Marshal(config)
 	require.NoError(t, err)

@@ -50,7 +50,7 @@ func TestMigrationFromK8sEvents(t *testing.T) {
 	})
 }
 
-// comparedEvents: with the page's snippet, each attribute that k8s_events emits is there, at the same
+// comparedEvents: with the recipe, each attribute that k8s_events emits is there, at the same
 // place and with the same value, but for those that the page names. Cluster-scoped objects are in no
 // namespace, their events in default.
 func comparedEvents(t *testing.T, namespace string) map[string]comparedEvent {
@@ -177,14 +177,11 @@ type values struct{ theirs, ours any }
 func runBoth(t *testing.T, namespace string) (theirs, ours *harness.Backend) {
 	t.Helper()
 	theirs, ours = harness.NewBackend(t), harness.NewBackend(t)
-	snippet := blocksOf(t, "docs/migrate.md", "yaml")
-	require.Len(t, snippet, 1)
-	old, page := filepath.Join(t.TempDir(), "k8s_events.yaml"), filepath.Join(t.TempDir(), "kube_events.yaml")
+	old := filepath.Join(t.TempDir(), "k8s_events.yaml")
 	require.NoError(t, os.WriteFile(old, []byte(comparison), 0o600))
-	require.NoError(t, os.WriteFile(page, []byte(snippet[0].text), 0o600))
 	// k8s_events prints times in the zone of its machine, which is UTC in containers.
 	harness.Run(t, harness.ComparisonOtelcol(t), old, "TZ=UTC", "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+theirs.URL)
-	harness.Run(t, harness.Otelcol(t), page, "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+ours.URL)
+	harness.Run(t, harness.Otelcol(t), harness.InRepository(file("k8s-events", "collector.yaml")), "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+ours.URL)
 	harness.Eventually(t, func() bool {
 		makeEvent(t, namespace, typed("Normal", namespace))
 		return len(theirs.Records()) > 0 && len(ours.Records()) > 0
@@ -261,7 +258,7 @@ func compareStarts(t *testing.T, event *corev1.Event, theirs, ours map[string]an
 	assert.Equal(t, first.UTC().Truncate(time.Second).String(), ours[startTime])
 }
 
-// explained is the page's section on what the snippet cannot restore.
+// explained is the page's section on what the recipe cannot restore.
 func explained(t *testing.T) string {
 	t.Helper()
 	_, section, found := strings.Cut(harness.Read(t, "docs", "migrate.md"), "cannot restore the following values")

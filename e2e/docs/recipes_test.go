@@ -3,7 +3,9 @@
 package docs
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +15,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
+
+// TestRecipesLoseNothing: no exporter of a recipe acknowledges records that only its memory has.
+func TestRecipesLoseNothing(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob(harness.InRepository("examples", "*", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		var config struct {
+			Exporters map[string]struct {
+				SendingQueue struct {
+					Enabled       *bool  `json:"enabled"`
+					Storage       string `json:"storage"`
+					WaitForResult bool   `json:"wait_for_result"`
+				} `json:"sending_queue"`
+			} `json:"exporters"`
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		// Manifests have several documents, and no exporters.
+		if strings.Contains(string(text), "\n---\n") || yaml.Unmarshal(text, &config) != nil {
+			continue
+		}
+		for name, exporter := range config.Exporters {
+			q := exporter.SendingQueue
+			assert.True(t, !strings.HasPrefix(name, "otlp") || q.Enabled != nil && !*q.Enabled || q.Storage != "" || q.WaitForResult, "%s: %s", path, name)
+		}
+	}
+}
 
 // TestTilt: of one manifest every Warning, Pulling and Pulled, though the label is on the
 // Deployments alone, and nothing else.

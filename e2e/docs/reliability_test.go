@@ -13,46 +13,57 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 var (
-	comment   = regexp.MustCompile(`<!-- (.*?) -->`)
 	nextBlock = regexp.MustCompile(`\n\n|\n- |\n\|`)
 	testName  = regexp.MustCompile(`^func (Test\w+)\(`)
 )
 
-// TestEachPromiseNamesItsTests: comments on the page name the tests that fail if a sentence is not true.
-// The tests exist, and no part of the page is without one.
-func TestEachPromiseNamesItsTests(t *testing.T) {
+// promise is a part of the page, and what fails if it is not true.
+type promise struct {
+	Part string `json:"part"` // words of its beginning, which the page has once
+
+	Tests      []string `json:"tests"`      // with the name of a row after a slash
+	Faults     []string `json:"faults"`     // rows of e2e/faults
+	Simulation []string `json:"simulation"` // promises and scenarios
+	Untested   string   `json:"untested"`   // why there is none
+}
+
+// TestEachPromiseHasItsTests: testdata/promises.yaml names tests for each part of the page, and all of them
+// exist.
+func TestEachPromiseHasItsTests(t *testing.T) {
 	t.Parallel()
-	page := fence.ReplaceAllString(harness.Read(t, "docs/reliability.md"), "")
+	var promises []promise
+	require.NoError(t, yaml.UnmarshalStrict([]byte(harness.Read(t, "e2e/docs/testdata/promises.yaml")), &promises))
 	tests, sources := testsOfTheRepository(t)
 	has := func(text string) bool { return strings.Contains(sources, text) } // A failure would print all sources.
-	for _, match := range comment.FindAllStringSubmatch(page, -1) {
-		for _, entry := range strings.Split(match[1], "; ") {
-			kind, name, other := strings.Cut(entry, ": ")
-			switch {
-			case other && (kind == "fault" || kind == "simulation"):
-				assert.True(t, has(`"`+name+`"`), entry)
-				continue
-			case other && kind == "no test": // With the reason.
-				continue
-			}
-			for _, name := range strings.Split(entry, ", ") {
-				name, row, _ := strings.Cut(name, "/")
-				assert.Contains(t, tests, name)
-				assert.True(t, has(row), "%s has no row %s", name, row)
-			}
+	for _, p := range promises {
+		assert.True(t, len(p.Tests)+len(p.Faults)+len(p.Simulation) > 0 || p.Untested != "", p.Part)
+		for _, test := range p.Tests {
+			name, row, _ := strings.Cut(test, "/")
+			assert.Contains(t, tests, name, p.Part)
+			assert.True(t, has(row), "%s has no row %s", name, row)
 		}
+		for _, name := range append(p.Faults, p.Simulation...) {
+			assert.True(t, has(`"`+name+`"`), "%s: %s", p.Part, name)
+		}
+	}
+	page := fence.ReplaceAllString(harness.Read(t, "docs/reliability.md"), "")
+	for _, p := range promises {
+		assert.Equal(t, 1, strings.Count(oneLine(page), p.Part), "how often the page has: %s", p.Part)
 	}
 	for _, block := range nextBlock.Split(page, -1) {
-		if isProse(block) {
-			assert.Regexp(t, comment, block, "no test is named for this part of the page")
-		}
+		isTested := func(p promise) bool { return strings.Contains(oneLine(block), p.Part) }
+		assert.True(t, !isProse(block) || slices.ContainsFunc(promises, isTested), "no test is named for: %s", block)
 	}
 }
+
+// oneLine is a text without its line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // isProse reports whether a block says something: it is no heading, no head of a table, and no sentence
 // that leads to a list.
