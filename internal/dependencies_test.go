@@ -49,7 +49,6 @@ var allowed = map[string][]string{
 	"internal/delivery":       {},
 	"internal/queue":          {"internal/watch"}, // It implements watch.Taker.
 	"internal/election":       {},
-	"internal/details":        {},
 	"internal/progress":       {"internal/journal", "internal/ledger"}, // What it notes is the ledger's.
 	// It is the observer of these.
 	"internal/health": {"internal/metadata", "internal/watch"},

@@ -46,11 +46,11 @@ func (d *Details) changedConfigMaps(ctx context.Context, p *pod) (sentences []st
 
 // changesOften reports whether a ConfigMap has changed twice within a minute.
 func (d *Details) changesOften(read metadata, at time.Time) bool {
-	before, isKnown := recall(d, d.configMaps, read.UID)
+	before, isKnown := d.configMaps.Get(read.UID)
 	if isKnown && !before.Equal(at) && at.Sub(before) < time.Minute {
 		return true
 	}
-	remember(d, d.configMaps, read.UID, at)
+	d.configMaps.Add(read.UID, at)
 	return false
 }
 

@@ -70,7 +70,7 @@ func isOfRestart(ev *corev1.Event) bool {
 
 // askPod reads a pod, unless what is known of it has the end that the Event is about.
 func (d *Details) askPod(ctx context.Context, about subject, ev *corev1.Event) answer {
-	known, ok := recall(d, d.pods, about.uid)
+	known, ok := d.pods.Get(about.uid)
 	var failure resolver.Resolution
 	if !ok || time.Since(known.readAt) >= sharedFor && !known.container(event.ContainerName(ev)).isPaused(ev) {
 		known = &pod{readAt: time.Now()}
@@ -79,7 +79,7 @@ func (d *Details) askPod(ctx context.Context, about subject, ev *corev1.Event) a
 			failure = resolver.ResolutionNotFound
 		}
 		if failure == "" {
-			remember(d, d.pods, about.uid, known)
+			d.pods.Add(about.uid, known)
 		}
 	}
 	var configMaps []string

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	lru "github.com/hashicorp/golang-lru/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -37,11 +37,10 @@ type Details struct {
 	settings Settings
 	reader   *reader
 
-	mu          sync.Mutex                      // guards the following: reads run at the same time
-	pods        *simplelru.LRU[types.UID, *pod] // the last state of each
-	revisions   *simplelru.LRU[types.UID, compared]
-	replicaSets *simplelru.LRU[types.NamespacedName, bool] // that were compared
-	configMaps  *simplelru.LRU[types.UID, time.Time]       // when each changed last
+	pods        *lru.Cache[types.UID, *pod]            // the last state of each
+	revisions   *lru.Cache[types.UID, compared]        // of StatefulSets and DaemonSets
+	replicaSets *lru.Cache[types.NamespacedName, bool] // that were compared
+	configMaps  *lru.Cache[types.UID, time.Time]       // when each changed last
 }
 
 // remembered bounds each of the memories above. Beyond it, an object may be read once more.
@@ -64,22 +63,9 @@ func New(config *rest.Config, settings Settings) (*Details, error) {
 	}, nil
 }
 
-func newMemory[K comparable, V any]() *simplelru.LRU[K, V] {
-	memory, _ := simplelru.NewLRU[K, V](remembered, nil) // The size is above 0.
+func newMemory[K comparable, V any]() *lru.Cache[K, V] {
+	memory, _ := lru.New[K, V](remembered) // The size is above 0.
 	return memory
-}
-
-// recall and remember use one of the memories.
-func recall[K comparable, V any](d *Details, memory *simplelru.LRU[K, V], key K) (V, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return memory.Get(key)
-}
-
-func remember[K comparable, V any](d *Details, memory *simplelru.LRU[K, V], key K, value V) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	memory.Add(key, value)
 }
 
 // answer returns what a read says about one Event; nil: nothing.
@@ -176,8 +162,7 @@ func (d *Details) isRepeated(ev *corev1.Event) bool {
 	if ev.Reason == "BackOff" {
 		return isOfRestart(ev)
 	}
-	_, isKnown := recall(d, d.pods, ev.InvolvedObject.UID)
-	return isKnown || event.Count(ev) > 1
+	return event.Count(ev) > 1 || d.pods.Contains(ev.InvolvedObject.UID)
 }
 
 // ask reads what an Event needs to know about its subject.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,10 +71,11 @@ type reader struct {
 	end    context.CancelFunc
 	trials sync.WaitGroup
 
-	mu         sync.Mutex // guards the following
-	namespaces *simplelru.LRU[string, *rate.Limiter]
-	forbidden  *simplelru.LRU[path, time.Time] // until when, by resource and namespace
-	breakers   map[schema.GroupResource]*breaker
+	namespaces *lru.Cache[string, *rate.Limiter]
+	forbidden  *lru.Cache[path, time.Time] // until when, by resource and namespace
+
+	mu       sync.Mutex // guards the following
+	breakers map[schema.GroupResource]*breaker
 }
 
 func newReader(config *rest.Config, observer Observer) (*reader, error) {

@@ -68,7 +68,7 @@ var hashes = []string{"pod-template-hash", "rollouts-pod-template-hash"}
 // askReplicaSet compares a new ReplicaSet with the one before it, once.
 func (d *Details) askReplicaSet(ctx context.Context, about subject, ev *corev1.Event) answer {
 	name := types.NamespacedName{Namespace: about.namespace, Name: about.name}
-	if _, isCompared := recall(d, d.replicaSets, name); isCompared {
+	if _, isCompared := d.replicaSets.Get(name); isCompared {
 		return nothing
 	}
 	in := path{group: "apps", version: "v1", resource: "replicasets", namespace: about.namespace}
@@ -78,7 +78,7 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, ev *corev1.E
 	if failure := d.reader.read(ctx, one, &read); failure != "" {
 		return failed(failure)
 	}
-	remember(d, d.replicaSets, name, true)
+	d.replicaSets.Add(name, true)
 	owner := metav1.GetControllerOf(&read)
 	isNew, wasUsedBefore := isNewAt(read.CreationTimestamp, ev), read.Annotations["deployment.kubernetes.io/revision-history"] != ""
 	if owner == nil || !isNew && !wasUsedBefore {
@@ -157,7 +157,7 @@ type compared struct {
 // askWorkload compares the newest revision of a StatefulSet or a DaemonSet with the one before it, once.
 func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Event) answer {
 	in := path{group: "apps", version: "v1", resource: strings.ToLower(about.kind) + "s", namespace: about.namespace, name: about.name}
-	known, _ := recall(d, d.revisions, about.uid)
+	known, _ := d.revisions.Get(about.uid)
 	if time.Since(known.readAt) < sharedFor {
 		return nothing
 	}
@@ -165,7 +165,7 @@ func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Eve
 	if failure := d.reader.read(ctx, in, &read); failure != "" {
 		return failed(failure)
 	}
-	remember(d, d.revisions, about.uid, compared{generation: read.Generation, readAt: time.Now()})
+	d.revisions.Add(about.uid, compared{generation: read.Generation, readAt: time.Now()})
 	if read.UID != about.uid || known.generation == read.Generation {
 		return nothing
 	}
