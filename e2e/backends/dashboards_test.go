@@ -135,9 +135,8 @@ func (d dashboard) run(t *testing.T, name string, test func(*testing.T)) {
 // offers: the values that were chosen for a variable are among those from which a user can choose.
 func (d dashboard) offers(t *testing.T, name string, servers []*prometheus, v variable, chosen choices) {
 	t.Helper()
-	match := labelValues.FindStringSubmatch(v.Query)
-	require.NotNil(t, match, v.Query)
-	query := d.interpolate("group by ("+match[2]+") ("+match[1]+")", "prometheus", chosen)
+	query, label := v.asks()
+	query = d.interpolate(query, "prometheus", chosen)
 	for source, ask := range d.asked(servers, target{Instant: true}, query) {
 		d.run(t, name+" "+source, func(t *testing.T) {
 			eventually(t, func() error {
@@ -146,7 +145,7 @@ func (d dashboard) offers(t *testing.T, name string, servers []*prometheus, v va
 				}
 				answers, err := ask.answers()
 				for _, value := range chosen[v.Name] {
-					if !hasValue(answers, match[2], value) {
+					if !hasValue(answers, label, value) {
 						return fmt.Errorf("%s does not offer %s", query, value)
 					}
 				}

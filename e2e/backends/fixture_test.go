@@ -3,6 +3,7 @@
 package backends
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,9 +105,11 @@ func evaluateFileOften(directory string) error {
 	return errors.Join(err, evaluateOften(directory, text))
 }
 
-// evaluateOften writes rules into a directory that Prometheus evaluates every second.
+// evaluateOften writes rules into a directory that Prometheus evaluates every second, and that do not wait for
+// what happens after a warning.
 func evaluateOften(directory string, rules []byte) error {
-	return os.WriteFile(filepath.Join(directory, "rules.yaml"), groupInterval.ReplaceAll(rules, []byte("interval: 1s")), 0o600)
+	often := bytes.ReplaceAll(groupInterval.ReplaceAll(rules, []byte("interval: 1s")), []byte("offset 5m"), []byte("offset 1s"))
+	return os.WriteFile(filepath.Join(directory, "rules.yaml"), often, 0o600)
 }
 
 // groupInterval is how often a group of rules is evaluated.
@@ -209,7 +212,7 @@ func (f *fixture) stop() (err error) {
 }
 
 // makeMistyped makes a Deployment whose image does not exist, and writes what a kubelet would of
-// its pod: the nodes only simulate that they pull images.
+// its pod: the nodes only simulate that they pull images. There are more warnings than each new pod has.
 func makeMistyped(ctx context.Context, client kubernetes.Interface) error {
 	const name, namespace = "mistyped", "mistakes"
 	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
@@ -232,7 +235,7 @@ func makeMistyped(ctx context.Context, client kubernetes.Interface) error {
 		return err
 	}
 	for i, e := range []corev1.Event{
-		{Type: "Warning", Reason: "Failed", Message: `Failed to pull image "example.com/mistyped:1.O": not found`, Count: 2},
+		{Type: "Warning", Reason: "Failed", Message: `Failed to pull image "example.com/mistyped:1.O": not found`, Count: 9},
 		{Type: "Normal", Reason: "BackOff", Message: `Back-off pulling image "example.com/mistyped:1.O"`, Count: 3},
 	} {
 		e.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", pod.Name, i), Namespace: namespace}

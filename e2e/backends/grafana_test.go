@@ -120,6 +120,15 @@ func (v variable) escaped(source string, values []string) string {
 // labelValues is Grafana's own function for variables.
 var labelValues = regexp.MustCompile(`^label_values\((.+), ("?[\w.]+"?)\)$`)
 
+// asks returns the query for the choices of a variable, and the label that has them.
+func (v variable) asks() (query, label string) {
+	if query, found := strings.CutPrefix(v.Query, "query_result("); found {
+		return strings.TrimSuffix(query, ")"), v.Name
+	}
+	match := labelValues.FindStringSubmatch(v.Query)
+	return "group by (" + match[2] + ") (" + match[1] + ")", match[2]
+}
+
 // explored are the queries of the links from the table to Explore.
 func (p panel) explored() (queries []string, err error) {
 	for _, override := range p.FieldConfig.Overrides {

@@ -84,6 +84,14 @@ var causes = []struct {
 		"KubeEventsReferenceMissing", "Failed", `Error: secret "token" not found`,
 		map[string]string{"missing_kind": "secret", "missing_name": "token"}, "Started",
 	},
+	{
+		"KubeEventsReferenceMissing", "Failed", `Error: couldn't find key password in Secret policies/token`,
+		map[string]string{"missing_kind": "secret", "missing_name": "token", "missing_key": "password"}, "Started",
+	},
+	{
+		"KubeEventsReferenceMissing", "Failed", `Error: couldn't find key color in ConfigMap policies/settings`,
+		map[string]string{"missing_kind": "configmap", "missing_name": "settings", "missing_key": "color"}, "Started",
+	},
 }
 
 // TestTheRulesOfLokiNameTheCause: each message is a series of its alert, also if something else of the

@@ -109,9 +109,8 @@ func (p *prometheus) answers(t *testing.T, d dashboard, metric string) {
 	}
 	for _, v := range d.Templating.List {
 		if v.Type == "query" {
-			match := labelValues.FindStringSubmatch(v.Query)
-			require.NotNil(t, match, v.Query)
-			queries = append(queries, target{Expr: "group by (" + match[2] + ") (" + match[1] + ")", Instant: true})
+			query, _ := v.asks()
+			queries = append(queries, target{Expr: query, Instant: true})
 		}
 	}
 	for _, query := range queries {

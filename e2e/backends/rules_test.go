@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,9 +47,9 @@ func TestTheRulesAsPromtoolTestsThem(t *testing.T) {
 	}
 }
 
-// alert is a rule that alerts.
+// alert is a rule that alerts, or that records.
 type alert struct {
-	Alert, Expr         string
+	Alert, Record, Expr string
 	Labels, Annotations map[string]string
 }
 
@@ -70,6 +71,25 @@ func alerts(t *testing.T, pattern ...string) (all []alert) {
 	}
 	require.NotEmpty(t, all)
 	return all
+}
+
+// rulesInGroup returns the rules of a group of Prometheus.
+func rulesInGroup(t *testing.T, group string) []alert {
+	t.Helper()
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []alert
+		}
+	}
+	decode(t, harness.InRepository("deploy", "chart", "rules", "kube-events.yaml"), &file)
+	for _, g := range file.Groups {
+		if g.Name == group {
+			return g.Rules
+		}
+	}
+	require.Fail(t, "no group "+group)
+	return nil
 }
 
 // runbooks is the page with a section for each alert.
@@ -134,6 +154,50 @@ func TestEachAlertIsTested(t *testing.T) {
 	assert.NotContains(t, tests.String(), `: ""`)
 }
 
+// reasonsInRule are the reasons of a matcher of a rule.
+var reasonsInRule = regexp.MustCompile(`k8s_event_reason(?:=~?|!~)"([^"]*)"`)
+
+// reasonsOf returns the reasons that a rule names.
+func reasonsOf(expr string) (reasons []string) {
+	for _, match := range reasonsInRule.FindAllStringSubmatch(expr, -1) {
+		reasons = append(reasons, strings.Split(match[1], "|")...)
+	}
+	return reasons
+}
+
+// ofProgress are Normal reasons with which a problem ends.
+var ofProgress = []string{"ProvisioningSucceeded", "Scheduled", "Started", "SuccessfulCreate"}
+
+// TestTheGenericAlertLeavesOutWhatOthersKnow: KubeEventsWarningPersists is about all warnings except those
+// that another alert names, those that the page does not count as problems, and Unhealthy.
+func TestTheGenericAlertLeavesOutWhatOthersKnow(t *testing.T) {
+	t.Parallel()
+	var expected, actual []string
+	for _, rule := range rulesInGroup(t, "kube-events-workloads") {
+		if rule.Alert == "KubeEventsWarningPersists" {
+			actual = append(actual, reasonsOf(rule.Expr)...)
+		} else {
+			expected = append(expected, reasonsOf(rule.Expr)...)
+		}
+	}
+	expected = slices.DeleteFunc(expected, func(reason string) bool { return slices.Contains(ofProgress, reason) })
+	for _, rule := range rulesInGroup(t, "kube-events") {
+		if rule.Record == "workload_reason_object:k8s_event_occurrences:increase5m" {
+			actual = append(actual, reasonsOf(rule.Expr)...)
+		}
+	}
+	expected = append(expected, "Unhealthy")
+	_, harmless, found := strings.Cut(harness.Read(t, "docs", "problems.md"), "These warnings are no problem: ")
+	require.True(t, found)
+	harmless, _, _ = strings.Cut(harmless, ". ")
+	for _, match := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(harmless, -1) {
+		expected = append(expected, match[1])
+	}
+	slices.Sort(expected)
+	slices.Sort(actual)
+	assert.Equal(t, slices.Compact(expected), slices.Compact(actual))
+}
+
 // TestTheRulesOnRealMetrics: each can be evaluated, and each that records has something to record.
 func TestTheRulesOnRealMetrics(t *testing.T) {
 	t.Parallel()
@@ -145,14 +209,15 @@ func TestTheRulesOnRealMetrics(t *testing.T) {
 	}
 }
 
-// metricInRule is the name of a metric of the receiver or of the Collector, without the suffix that it
-// has only if it is pushed.
-var metricInRule = regexp.MustCompile(`\botelcol_\w+|\bk8s_event_occurrences_total\b`)
+// metricInRule is the name of a metric of the receiver or of the Collector, with the part that it has only
+// if it is pushed as a group.
+var metricInRule = regexp.MustCompile(`\botelcol_\w+(?:\(_\w+\)\?(?:_sum|_count)?)?|\bk8s_event_occurrences_total\b`)
 
 // doNotExist are metrics of problems that no Collector here has.
 var doNotExist = map[string]bool{
-	"otelcol_kube_events_checkpoint_failures":     true,
-	"otelcol_kube_events_owner_lookups_forbidden": true,
+	"otelcol_exporter_enqueue_failed_log_records(_total)?": true,
+	"otelcol_kube_events_checkpoint_failures(_total)?":     true,
+	"otelcol_kube_events_owner_lookups_forbidden(_total)?": true,
 }
 
 // TestTheMetricsOfTheRulesExist: a rule about a metric with a wrong name would never alert.
@@ -172,7 +237,7 @@ func TestTheMetricsOfTheRulesExist(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eventually(t, func() error {
-				found, err := all.scraped.series(name)
+				found, err := all.scraped.series(fmt.Sprintf("{__name__=~%q}", name))
 				if err == nil && len(found) == 0 {
 					err = fmt.Errorf("%s does not exist", name)
 				}

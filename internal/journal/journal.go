@@ -29,7 +29,8 @@ import (
 // ErrCorrupt reports that the stored state cannot be read.
 var ErrCorrupt = errors.New("the stored state cannot be read")
 
-// format is the version of the stored format.
+// format is the version of the stored format. It must be raised when a caller's entries change, too: an
+// older program then sets the journal aside instead of reading something else.
 const format = 1
 
 type head struct {

@@ -11,8 +11,10 @@ import (
 // ofAnnotation are the labels of an annotation, which its text names.
 const ofAnnotation = "k8s_workload_kind, k8s_workload_name, k8s_event_reason"
 
-// annotated is a dashboard with annotations that have a text.
+// annotated is a dashboard with what the SDK does not know: what it requires, and annotations that have
+// a text.
 type annotated struct {
+	Requires []requirement `json:"__requires"`
 	dashboard.Dashboard
 	Annotations annotations `json:"annotations"`
 }
@@ -40,7 +42,7 @@ func newAnnotation(name, color, query string) annotation {
 // recent returns a query of the occurrences since the last step or, if scrapes are further apart, since
 // the last scrapes.
 func recent(matchers ...string) string {
-	return fmt.Sprintf("sum by (%s) (increase(%s[$__rate_interval])) > 0", ofAnnotation, series(matchers...))
+	return fmt.Sprintf("sum by (%s) (%s) > 0", ofAnnotation, increased("[$__rate_interval]", matchers...))
 }
 
 // rollouts returns annotations of the times at which controllers replace or scale pods. The events of an
@@ -54,7 +56,7 @@ func rollouts(matchers ...string) annotation {
 // firstWarnings returns annotations of warnings with a reason that the workload did not have in the
 // hour before.
 func firstWarnings(matchers ...string) annotation {
-	ofWarnings := series(append([]string{warnings}, matchers...)...)
-	return newAnnotation("First warnings", warningColor, fmt.Sprintf("%s unless sum by (%s) (increase(%s[1h] offset $__rate_interval)) > 0",
-		recent(append([]string{warnings}, matchers...)...), ofAnnotation, ofWarnings))
+	ofWarnings := append([]string{warnings}, matchers...)
+	return newAnnotation("First warnings", warningColor, fmt.Sprintf("%s unless sum by (%s) (%s) > 0",
+		recent(ofWarnings...), ofAnnotation, increased("[1h] offset $__rate_interval", ofWarnings...)))
 }

@@ -30,6 +30,7 @@ type parsed struct {
 		URL      string
 		KeepTime bool
 	}
+	Requires    []requirement `json:"__requires"`
 	Templating  struct{ List []struct{ Name string } }
 	Annotations struct{ List []struct{ Name, Expr string } }
 }
@@ -80,8 +81,8 @@ func TestTheChartHasWhatIsGenerated(t *testing.T) {
 	assert.Equal(t, read(t, generated), read(t, directory), "run make generate")
 }
 
-// ofPrometheusAnnotations are the fields of an annotation that the SDK does not know.
-var ofPrometheusAnnotations = regexp.MustCompile(`(?m)^ +"(step|titleFormat|textFormat)": ".*",\n`)
+// unknownToTheSDK are fields that Grafana has in addition: those of an annotation, and the requirements.
+var unknownToTheSDK = regexp.MustCompile(`(?m)^ +"(step|titleFormat|textFormat)": ".*",\n|^  "__requires": \[\n(    .*\n)*  \],\n`)
 
 // TestGrafanaCanImportTheDashboards: they have exactly what its schema allows.
 func TestGrafanaCanImportTheDashboards(t *testing.T) {
@@ -89,7 +90,7 @@ func TestGrafanaCanImportTheDashboards(t *testing.T) {
 	uids := map[string]string{}
 	for _, d := range read(t, directory) {
 		var strict dashboard.Dashboard
-		assert.NoError(t, strict.UnmarshalJSONStrict(ofPrometheusAnnotations.ReplaceAll([]byte(d.text), nil)), d.file)
+		assert.NoError(t, strict.UnmarshalJSONStrict(unknownToTheSDK.ReplaceAll([]byte(d.text), nil)), d.file)
 		assert.NotZero(t, d.SchemaVersion, d.file)
 		assert.NotEmpty(t, d.Title, d.file)
 		assert.NotEmpty(t, d.Description, d.file)
@@ -100,6 +101,36 @@ func TestGrafanaCanImportTheDashboards(t *testing.T) {
 		if d.variant == "without-loki" {
 			assert.NotRegexp(t, `(?i)loki|\$\{logs`, d.text, d.file)
 			assert.NotEmpty(t, d.Panels, d.file)
+		}
+	}
+}
+
+// TestRequirements: Grafana, the data sources and the types of panels, each with a name.
+func TestRequirements(t *testing.T) {
+	for _, d := range read(t, directory) {
+		var required []string
+		for _, r := range d.Requires {
+			assert.NotEmpty(t, r.Name, d.file)
+			required = append(required, r.ID)
+		}
+		assert.Equal(t, requirement{"grafana", "grafana", "Grafana", "11.5.0"}, d.Requires[0], d.file)
+		assert.Equal(t, strings.Contains(d.text, `"type": "loki"`), slices.Contains(required, "loki"), d.file)
+		for _, p := range d.Panels {
+			assert.True(t, p.Type == "row" || slices.Contains(required, p.Type), "%s: %s", d.file, p.Type)
+		}
+	}
+}
+
+// TestClusters: each query of the metric is about the clusters with a name and about those without one, whose
+// name is the label of the scrape.
+func TestClusters(t *testing.T) {
+	for _, d := range read(t, directory) {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				named, unnamed := strings.Count(target.Expr, inNamed), strings.Count(target.Expr, inUnnamed)
+				assert.Equal(t, named, unnamed, target.Expr)
+				assert.Equal(t, strings.Count(target.Expr, occurrences), named+unnamed, target.Expr)
+			}
 		}
 	}
 }
@@ -175,7 +206,7 @@ func TestLinksHaveTargets(t *testing.T) {
 	for _, d := range all {
 		var reached []string
 		for _, l := range d.Links {
-			if l.URL == troubleshooting {
+			if l.URL == troubleshooting() {
 				assert.FileExists(t, filepath.Join("..", "..", "docs", "troubleshooting.md"))
 				continue
 			}

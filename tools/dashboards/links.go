@@ -5,6 +5,8 @@ package main
 import (
 	"encoding/json"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +22,14 @@ const (
 	receiverUID = "kube-events-receiver"
 )
 
-const troubleshooting = "https://github.com/kubeevents/kubeeventsreceiver/blob/main/docs/troubleshooting.md"
+// troubleshooting returns the page of the version of the checkout, in which this program runs.
+func troubleshooting() string {
+	version, err := os.ReadFile(filepath.Join("..", "..", "VERSION"))
+	if err != nil {
+		panic(err)
+	}
+	return "https://github.com/kubeevents/kubeeventsreceiver/blob/v" + strings.TrimSpace(string(version)) + "/docs/troubleshooting.md"
+}
 
 // link is one above the panels. The builder of the SDK would hide it in a menu.
 type link dashboard.DashboardLink
@@ -41,7 +50,7 @@ func linksBetween(v variant, from string) (links []link) {
 		}
 	}
 	return append(links, link{
-		Title: "Troubleshooting", Type: dashboard.DashboardLinkTypeLink, Icon: "doc", Url: new(troubleshooting), Tags: []string{}, TargetBlank: true,
+		Title: "Troubleshooting", Type: dashboard.DashboardLinkTypeLink, Icon: "doc", Url: new(troubleshooting()), Tags: []string{}, TargetBlank: true,
 	})
 }
 
@@ -88,7 +97,7 @@ func same(variable string) string { return "${" + variable + ":queryparam}" }
 // escapes in the JSON of the link.
 const (
 	linkRecords = "${selector}"
-	linkCluster = `k8s_cluster_name=~"${cluster:pipe}"`
+	linkCluster = `k8s_cluster_name=~"${cluster:pipe}|"`
 	linkReason  = `k8s_event_reason="${__data.fields.Reason}"`
 )
 

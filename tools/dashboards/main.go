@@ -58,7 +58,7 @@ func write(file string, l layout, v variant) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(annotated{made, annotations{l.annotations}}, "", "  ")
+	text, err := json.MarshalIndent(annotated{requirements(v, made), made, annotations{l.annotations}}, "", "  ")
 	if err != nil {
 		return err
 	}

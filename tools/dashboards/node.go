@@ -56,7 +56,7 @@ func nodeNumbers(chosen []string) []cell {
 		{6, number("Warnings", "Occurrences of warnings in the time range.", units.Short, total(append(chosen, warnings)...), problems())},
 		{6, number("Normal events", "Occurrences of Normal events in the time range.", units.Short, total(append(chosen, normal)...), happens())},
 		{6, number("Objects with warnings", "Objects with a warning in the time range.", units.Short,
-			groups(during("k8s_cluster_name, k8s_workload_name", append(chosen, warnings)...)), problems())},
+			groups(duringByCluster("k8s_workload_name", append(chosen, warnings)...)), problems())},
 		{6, numberOfLogs("Pods with warnings", "Pods on the chosen nodes with a warning of the kubelet in the time range.",
 			"count("+counted("k8s_namespace_name, k8s_object_name, k8s_object_uid", records(ofReceiver, ofCluster, warnings, onNode), "$__range")+")", problems())},
 	}
@@ -64,7 +64,7 @@ func nodeNumbers(chosen []string) []cell {
 
 func objectsWithoutNamespace(v variant, chosen []string) cog.Builder[dashboard.Panel] {
 	return rows("Objects and reasons", "The chosen objects in the time range. The name All stands for objects whose owners are not known.",
-		named(topk(100, during("k8s_cluster_name, k8s_workload_name, k8s_event_type, k8s_event_reason", chosen...)), "k8s_workload_name", "All"),
+		named(topk(100, duringByCluster("k8s_workload_name, k8s_event_type, k8s_event_reason", chosen...)), "k8s_workload_name", "All"),
 		clusterColumn(v),
 		column{"k8s_workload_name", "Name", []cellLink{open(v, "Only this object", nodeUID, same("kind"), value("object", "Name"))}},
 		column{"k8s_event_type", typeColumn, nil},

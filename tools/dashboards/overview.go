@@ -38,18 +38,18 @@ func overviewNumbers() []cell {
 		{4, number("Warnings", "Occurrences of warnings"+inRange, units.Short, total(ofCluster, ofNamespaces, warnings), problems())},
 		{4, number("Normal events", "Occurrences of Normal events"+inRange, units.Short, total(ofCluster, ofNamespaces, normal), happens())},
 		{4, number("Namespaces with warnings", "Namespaces with a warning"+inRange, units.Short,
-			groups(during("k8s_cluster_name, k8s_namespace_name", ofCluster, ofNamespaces, namespaced, warnings)), problems())},
+			groups(duringByCluster("k8s_namespace_name", ofCluster, ofNamespaces, namespaced, warnings)), problems())},
 		{4, number("Workloads with warnings", "Workloads with a warning"+inRange+" All pods without an owner in a namespace count as one.", units.Short,
-			groups(during(workloadLabels, ofCluster, ofNamespaces, namespaced, warnings)), problems())},
+			groups(duringByCluster(workloadLabels, ofCluster, ofNamespaces, namespaced, warnings)), problems())},
 		{4, number("Cluster-scoped objects with warnings", "Nodes and other objects without a namespace that have a warning"+inRange, units.Short,
-			groups(during("k8s_cluster_name, k8s_object_kind, k8s_workload_name", ofCluster, clusterScoped, warnings)), problems())},
+			groups(duringByCluster("k8s_object_kind, k8s_workload_name", ofCluster, clusterScoped, warnings)), problems())},
 		{4, number("New reasons", "Reasons in the time range that the cluster did not have in the week before. Needs the rules of the chart.", units.Short,
 			groups(newReasons(ofCluster, ofNamespaces)), problems())},
 	}
 }
 
-// workloadLabels identify a workload.
-const workloadLabels = "k8s_cluster_name, k8s_namespace_name, k8s_workload_kind, k8s_workload_name"
+// workloadLabels identify a workload of a cluster.
+const workloadLabels = "k8s_namespace_name, k8s_workload_kind, k8s_workload_name"
 
 // byType returns the occurrences over time, with the color of each type.
 func byType(title string, matchers ...string) cog.Builder[dashboard.Panel] {
@@ -60,7 +60,7 @@ func byType(title string, matchers ...string) cog.Builder[dashboard.Panel] {
 
 // The columns of tables of workloads.
 func clusterColumn(v variant) column {
-	return column{"k8s_cluster_name", "Cluster", []cellLink{inCluster(v)}}
+	return column{"cluster", "Cluster", []cellLink{inCluster(v)}}
 }
 
 func namespaceColumn(v variant) column {
@@ -80,7 +80,7 @@ const aboutAll = " The name All stands for all pods without an owner, and for wo
 
 func topWorkloads(v variant) cog.Builder[dashboard.Panel] {
 	return rows("Top workloads", "The 20 workloads with the most warnings."+aboutAll,
-		allUnnamed(topk(20, during(workloadLabels, ofCluster, ofNamespaces, namespaced, warnings))), workloadColumns(v)...)
+		allUnnamed(topk(20, duringByCluster(workloadLabels, ofCluster, ofNamespaces, namespaced, warnings))), workloadColumns(v)...)
 }
 
 func topReasons(v variant) cog.Builder[dashboard.Panel] {
@@ -103,14 +103,14 @@ func allWarnings(v variant) cog.Builder[dashboard.Panel] {
 	columns[3].links = append(columns[3].links, open(v, "Only this reason of this workload", workloadUID,
 		value("namespace", "Namespace"), value("kind", "Kind"), value("workload", "Name"), value("reason", "Reason")))
 	return rows("Warnings", "The 100 most frequent warnings, with the kind of the object that each is about. Click on a cell for links."+aboutAll,
-		allUnnamed(topk(100, during(workloadLabels+", k8s_object_kind, k8s_event_reason", ofCluster, ofNamespaces, namespaced, warnings))),
+		allUnnamed(topk(100, duringByCluster(workloadLabels+", k8s_object_kind, k8s_event_reason", ofCluster, ofNamespaces, namespaced, warnings))),
 		append(columns, column{"k8s_object_kind", "Object", nil}, column{"k8s_event_reason", "Reason",
 			explore(v, "Messages with this reason in this namespace", printed(records(linkRecords, namespaceOfRow, linkCluster, warnings, linkReason)))})...)
 }
 
 func clusterScopedWarnings(v variant) cog.Builder[dashboard.Panel] {
 	return rows("Nodes and other cluster-scoped objects", "The 20 most frequent warnings about objects without a namespace. The choice of namespaces does not apply.",
-		named(topk(20, during("k8s_cluster_name, k8s_object_kind, k8s_workload_name, k8s_event_reason", ofCluster, clusterScoped, warnings)), "k8s_workload_name", "All"),
+		named(topk(20, duringByCluster("k8s_object_kind, k8s_workload_name, k8s_event_reason", ofCluster, clusterScoped, warnings)), "k8s_workload_name", "All"),
 		clusterColumn(v), column{"k8s_object_kind", "Kind", nil},
 		column{"k8s_workload_name", "Name", []cellLink{open(v, "Events of this object", nodeUID, value("kind", "Kind"), value("object", "Name"))}},
 		column{"k8s_event_reason", "Reason", explore(v, "Messages with this reason", printed(records(linkRecords, linkCluster, warnings, clusterScoped, linkReason)))})

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,16 +25,46 @@ const (
 // series returns a selector of the metric of events.
 func series(matchers ...string) string { return occurrences + "{" + join(matchers...) + "}" }
 
+// inNamed and inUnnamed select the series of the chosen clusters, those with a name and the others. Without the
+// option cluster_name, the name of a cluster is the label of the scrape, as in the alerts.
+const (
+	inNamed   = `k8s_cluster_name!="", k8s_cluster_name=~"$cluster"`
+	inUnnamed = `k8s_cluster_name="", cluster=~"$cluster"`
+)
+
+// of returns matchers with another one for the cluster.
+func of(cluster string, matchers []string) string {
+	replaced := slices.Clone(matchers)
+	replaced[slices.Index(matchers, ofCluster)] = cluster
+	return series(replaced...)
+}
+
+// increased returns a query of the occurrences in the chosen clusters, over a range such as [1h].
+func increased(over string, matchers ...string) string {
+	return fmt.Sprintf("(increase(%s%s) or increase(%s%s))", of(inNamed, matchers), over, of(inUnnamed, matchers), over)
+}
+
 // during returns a query of the occurrences in the time range, for one number per group. Prometheus
 // estimates increases, so the numbers are rounded. Groups in which nothing happened are left out.
 func during(by string, matchers ...string) string {
-	return fmt.Sprintf("round(sum by (%s) (increase(%s[$__range]))) > 0", by, series(matchers...))
+	return fmt.Sprintf("round(sum by (%s) (%s)) > 0", by, increased("[$__range]", matchers...))
+}
+
+// duringByCluster returns the same, also by cluster.
+func duringByCluster(by string, matchers ...string) string {
+	return fmt.Sprintf("round(sum by (cluster, %s) (%s or sum by (cluster, %s) (increase(%s[$__range])))) > 0", by,
+		clusterNamed(fmt.Sprintf("sum by (k8s_cluster_name, %s) (increase(%s[$__range]))", by, of(inNamed, matchers))), by, of(inUnnamed, matchers))
+}
+
+// clusterNamed returns a query whose results have the name of the cluster as the label cluster.
+func clusterNamed(query string) string {
+	return fmt.Sprintf(`label_replace(%s, "cluster", "$1", "k8s_cluster_name", "(.+)")`, query)
 }
 
 // total returns a query of the occurrences in the time range, for one number. It returns 0 if nothing
 // happened.
 func total(matchers ...string) string {
-	return fmt.Sprintf("round(sum(increase(%s[$__range])) or vector(0))", series(matchers...))
+	return fmt.Sprintf("round(sum(%s) or vector(0))", increased("[$__range]", matchers...))
 }
 
 // groups returns a query of the number of results of a query.
@@ -41,13 +72,13 @@ func groups(query string) string { return "count(" + query + ") or vector(0)" }
 
 // each returns a query of the occurrences over time, by a label.
 func each(by string, matchers ...string) string {
-	return fmt.Sprintf("sum by (%s) (increase(%s[$__rate_interval]))", by, series(matchers...))
+	return fmt.Sprintf("sum by (%s) (%s)", by, increased("[$__rate_interval]", matchers...))
 }
 
 // most returns the same for the groups with the most occurrences in the time range. Without @ end(),
 // there would be other groups at each time.
 func most(n int, by string, matchers ...string) string {
-	return fmt.Sprintf("%s and topk(%d, sum by (%s) (increase(%s[$__range] @ end())) > 0)", each(by, matchers...), n, by, series(matchers...))
+	return fmt.Sprintf("%s and topk(%d, sum by (%s) (%s) > 0)", each(by, matchers...), n, by, increased("[$__range] @ end()", matchers...))
 }
 
 func topk(n int, query string) string { return fmt.Sprintf("topk(%d, %s)", n, query) }
@@ -68,7 +99,7 @@ func allUnnamed(query string) string {
 func newReasons(matchers ...string) string {
 	const by = "k8s_event_type, k8s_event_reason"
 	return fmt.Sprintf("%s unless on (%s) present_over_time(reason_type:k8s_event_occurrences:sum{%s}[7d] offset $__range)",
-		during(by, matchers...), by, ofCluster)
+		during(by, matchers...), by, ofScraped)
 }
 
 // records returns a LogQL query of records of events. In Loki, only the labels in braces are index

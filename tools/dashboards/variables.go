@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -61,12 +62,15 @@ func option(text, value string) dashboard.VariableOption {
 	}
 }
 
-// The cluster is a variable of all dashboards of events. Without the option cluster_name, nothing has
-// the label, and the only choice is All.
-const ofCluster = `k8s_cluster_name=~"$cluster"`
+// The cluster is a variable of all dashboards of events. In the choices of other variables and in logs,
+// which do not have the label of the scrape, clusters without the option cluster_name are always included.
+const ofCluster = `k8s_cluster_name=~"$cluster|"`
 
 func cluster() *dashboard.QueryVariableBuilder {
-	return choices("cluster", "Cluster", "The option cluster_name of the receiver.", "k8s_cluster_name", series())
+	query := fmt.Sprintf("query_result(group by (cluster) (%s or group by (cluster) (%s)))",
+		clusterNamed("group by (k8s_cluster_name) ("+series(`k8s_cluster_name!=""`)+")"), series(`k8s_cluster_name=""`, `cluster!=""`))
+	return choices("cluster", "Cluster", "The option cluster_name of the receiver, or the label cluster of the scrape. The messages of clusters without the option are always shown.",
+		"cluster", series()).Query(dashboard.StringOrMap{String: &query}).Definition(query).Regex(`/cluster="([^"]*)"/`)
 }
 
 // reasons returns a variable for the reasons of the selected events.

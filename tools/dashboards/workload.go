@@ -87,7 +87,7 @@ func reasonsOfWorkload(v variant, chosen []string) cog.Builder[dashboard.Panel] 
 
 func workloadsOfNamespace(v variant, chosen []string) cog.Builder[dashboard.Panel] {
 	return rows("Workloads", "The chosen workloads, by the number of their events. With All, these are the workloads of the namespace."+aboutAll,
-		allUnnamed(topk(100, during("k8s_cluster_name, k8s_workload_kind, k8s_workload_name, k8s_event_type", chosen...))),
+		allUnnamed(topk(100, duringByCluster("k8s_workload_kind, k8s_workload_name, k8s_event_type", chosen...))),
 		clusterColumn(v), column{"k8s_workload_kind", "Kind", nil},
 		column{"k8s_workload_name", "Name", []cellLink{
 			open(v, "Only this workload", workloadUID, same("namespace"), value("kind", "Kind"), value("workload", "Name")),

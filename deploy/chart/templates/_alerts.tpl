@@ -110,9 +110,14 @@ that the receiver extracts into the metric.
 https://github.com/kubeevents/kubeeventsreceiver/blob/main/docs/troubleshooting.md
 {{- end -}}
 
+{{/* The page as the dashboards name it. */}}
+{{- define "kube-events.runbooksOfVersion" -}}
+{{- replace "/main/" (printf "/v%s/" .Chart.AppVersion) (include "kube-events.runbooksOfFiles" .) -}}
+{{- end -}}
+
 {{/* The page with a section for each alert: of the version of the chart, unless a value has another one. */}}
 {{- define "kube-events.runbooks" -}}
-{{- .Values.runbookURL | default (replace "/main/" (printf "/v%s/" .Chart.AppVersion) (include "kube-events.runbooksOfFiles" .)) -}}
+{{- .Values.runbookURL | default (include "kube-events.runbooksOfVersion" .) -}}
 {{- end -}}
 
 {{/*
@@ -122,9 +127,9 @@ value $__all of a variable is the choice All, for an alert that does not have th
 {{- define "kube-events.dashboardOfAlert" -}}
 {{- $group := index . 0 -}}
 {{- $alert := index . 1 -}}
-{{- $cluster := include "kube-events.variable" (list "cluster" "k8s_cluster_name") -}}
+{{- $cluster := include "kube-events.variable" (list "cluster" "cluster") -}}
 {{- if eq $group "kube-events-receiver" -}}
-/d/kube-events-receiver?{{ include "kube-events.variable" (list "cluster" "cluster") }}
+/d/kube-events-receiver?{{ $cluster }}
 {{- else if has $alert (list "KubeEventsNewReason" "KubeEventsStorm") -}}
 /d/kube-events-overview?{{ $cluster }}&{{ include "kube-events.variable" (list "namespaces" "k8s_namespace_name") }}
 {{- else if has $alert (list "KubeEventsEvictionThresholdMet" "KubeEventsSystemOOM") -}}
