@@ -95,24 +95,32 @@ func (p *producers) said(of []any) string {
 	return strings.Join(lines, "\n")
 }
 
-// assertOfTheRunBefore checks that no record names an end after its event, or one after which another
-// record shows a later end before the event.
+// assertOfTheRunBefore checks that no record names an end after its event. Between the end and a back-off there
+// is no other one. Each end is that before one start: the run that a start begins may end before its event.
 func assertOfTheRunBefore(t *testing.T, all []harness.Record) {
 	t.Helper()
-	finished := make([]time.Time, len(all))
-	for i, r := range all {
-		var err error
-		finished[i], err = time.Parse(time.RFC3339Nano, r.Get(finishedAt).(string))
-		require.NoError(t, err)
-	}
-	for i, r := range all {
-		at := r.Log.Timestamp().AsTime().Truncate(time.Second)
-		assert.False(t, finished[i].After(at), "an end at %s is after the event at %s", finished[i], at)
-		for _, other := range finished {
-			assert.False(t, other.After(finished[i]) && other.Before(at),
-				"%s at %s says %s, and the container ended again at %s", r.Get("k8s.event.reason"), at, finished[i], other)
+	starts := map[time.Time]any{} // counts of the event Started, by the end that its record names
+	for _, r := range all {
+		at, finished := r.Log.Timestamp().AsTime().Truncate(time.Second), finishedOf(t, r)
+		assert.False(t, finished.After(at), "an end at %s is after the event at %s", finished, at)
+		switch r.Get("k8s.event.reason") {
+		case "BackOff":
+			for _, other := range all {
+				end := finishedOf(t, other)
+				assert.False(t, end.After(finished) && end.Before(at), "the back-off at %s names %s, and the container ended again at %s", at, finished, end)
+			}
+		case "Started":
+			assert.Nil(t, starts[finished], "two starts name the end at %s", finished)
+			starts[finished] = r.Get("k8s.event.count")
 		}
 	}
+}
+
+func finishedOf(t *testing.T, r harness.Record) time.Time {
+	t.Helper()
+	finished, err := time.Parse(time.RFC3339Nano, r.Get(finishedAt).(string))
+	require.NoError(t, err)
+	return finished
 }
 
 // changes rolls out new revisions, and checks what their first records say.

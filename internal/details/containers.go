@@ -72,7 +72,7 @@ func isOfRestart(ev *corev1.Event) bool {
 func (d *Details) askPod(ctx context.Context, about subject, ev *corev1.Event) answer {
 	known, ok := d.pods.Get(about.uid)
 	var failure resolver.Resolution
-	if !ok || time.Since(known.readAt) >= sharedFor && !known.container(event.ContainerName(ev)).isPaused(ev) {
+	if !ok || time.Since(known.readAt) >= sharedFor && !known.container(event.ContainerName(ev)).hasEndBefore(ev) {
 		known = &pod{readAt: time.Now()}
 		failure = d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, name: about.name}, known)
 		if failure == "" && known.UID != about.uid {
@@ -140,38 +140,72 @@ func (p *pod) termination(container string, restarts int32, end *corev1.Containe
 type containerStatus corev1.ContainerStatus
 
 // endedBefore returns the end of the container's run before an Event; nil if the status does not show it, or
-// may be older than the Event. Times have whole seconds.
+// may be that of another run. Times have whole seconds.
 func (c containerStatus) endedBefore(ev *corev1.Event) *corev1.ContainerStateTerminated {
-	at, isStart := event.NewestOccurrence(ev).Truncate(time.Second), ev.Reason != "BackOff"
-	if running := c.State.Running; running != nil && running.StartedAt.Time.Before(at) && !(isStart && running.StartedAt.Time.Equal(at.Add(-time.Second))) ||
-		running != nil && !isStart && running.StartedAt.Time.Equal(at) {
-		return nil // This run had begun before: its end is not in the status yet.
+	end := c.backedOff
+	if ev.Reason != "BackOff" {
+		end = c.endedBeforeStart
 	}
-	for _, end := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
-		if end == nil || end.FinishedAt.IsZero() || end.StartedAt.Time.After(at) || isStart && end.StartedAt.Time.Equal(at) {
-			continue
-		}
-		if end.FinishedAt.Time.After(at) || c.State.Waiting != nil && !c.isPaused(ev) {
-			return nil
-		}
-		return end
+	at := event.NewestOccurrence(ev).Truncate(time.Second)
+	if last := end(at); last != nil && !last.FinishedAt.IsZero() && !last.FinishedAt.After(at) {
+		return last
 	}
 	return nil
 }
 
-// isPaused reports whether an Event falls into the pause after the last end: the kubelet has not begun the
-// next run, or begins it now.
-func (c containerStatus) isPaused(ev *corev1.Event) bool {
+// backedOff returns the last end before a back-off. If the container runs, the status may be older.
+func (c containerStatus) backedOff(at time.Time) *corev1.ContainerStateTerminated {
+	switch last := c.LastTerminationState.Terminated; {
+	case c.State.Terminated != nil && !c.State.Terminated.StartedAt.After(at):
+		return c.State.Terminated
+	case c.State.Running != nil && !c.State.Running.StartedAt.After(at), c.State.Waiting != nil && !c.isPaused(at):
+		return nil
+	default:
+		return last
+	}
+}
+
+// endedBeforeStart returns the last end before a start. The Event comes after the start: on a busy node, the
+// run that it began may have ended, too. Only the first restart comes without a pause, so that nothing else
+// starts within the shortest one.
+func (c containerStatus) endedBeforeStart(at time.Time) *corev1.ContainerStateTerminated {
+	const pause = shortestBackOff - time.Second
+	last := c.LastTerminationState.Terminated
+	switch {
+	case c.State.Terminated != nil && c.RestartCount == 0:
+		return c.State.Terminated
+	case c.State.Terminated != nil && at.Sub(c.State.Terminated.FinishedAt.Time) < pause,
+		c.State.Running != nil && at.Sub(c.State.Running.StartedAt.Time) < pause,
+		c.State.Waiting != nil && c.endsPause(at):
+		return last
+	default:
+		return nil
+	}
+}
+
+// hasEndBefore reports whether an earlier status has the end before an Event: in the pause after it, nothing else
+// ends.
+func (c containerStatus) hasEndBefore(ev *corev1.Event) bool {
+	if ev.Reason == "BackOff" {
+		return c.isPaused(event.NewestOccurrence(ev))
+	}
+	return c.endsPause(event.NewestOccurrence(ev))
+}
+
+// isPaused reports whether a time falls into the pause after the last end.
+func (c containerStatus) isPaused(at time.Time) bool {
+	end := c.LastTerminationState.Terminated
+	return c.State.Waiting != nil && end != nil && !at.After(end.FinishedAt.Add(c.backOff()))
+}
+
+// endsPause reports whether a start at a time ends the pause after the last end.
+func (c containerStatus) endsPause(at time.Time) bool {
 	end := c.LastTerminationState.Terminated
 	if c.State.Waiting == nil || end == nil {
 		return false
 	}
-	backOff := c.backOff()
-	until := end.FinishedAt.Add(backOff)
-	if ev.Reason != "BackOff" {
-		until = until.Add(min(backOff, syncSlack))
-	}
-	return !event.NewestOccurrence(ev).After(until)
+	ends, pause := end.FinishedAt.Add(c.backOff()), c.backOff()
+	return !at.Before(ends.Add(-time.Second)) && !at.After(ends.Add(min(pause, syncSlack)))
 }
 
 var inBackOff = regexp.MustCompile(`^back-off (\S+) restarting failed container`)

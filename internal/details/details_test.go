@@ -172,6 +172,8 @@ func lastEnded(from, to int) func(*corev1.ContainerStatus) {
 	}
 }
 
+func restarted(s *corev1.ContainerStatus) { s.RestartCount = 1 }
+
 func waiting(pause string) func(*corev1.ContainerStatus) {
 	return func(s *corev1.ContainerStatus) {
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off " + pause + " restarting failed container=app pod=web-1_shop(web-uid)"}
@@ -184,18 +186,22 @@ func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 		pod corev1.Pod
 		end int // when the run ended; 0: the status shows another run, or may be older than the event
 	}{
-		"a back-off": {restart("BackOff", 21, 1), webPod(waiting("20s"), lastEnded(0, 20)), 20},
-		"the first restart, status after the end":        {restart("Started", 21, 2), webPod(ended(0, 20)), 20},
-		"a restart, status after the start":              {restart("Started", 40, 2), webPod(running(40), lastEnded(0, 20)), 20},
-		"a restart in the next second of the status":     {restart("Started", 41, 2), webPod(running(40), lastEnded(0, 20)), 20},
-		"a restart, status of the pause before":          {restart("Started", 40, 2), webPod(waiting("20s"), lastEnded(0, 20)), 20},
-		"a restart, the new run has ended, too":          {restart("Started", 40, 2), webPod(ended(40, 44), lastEnded(0, 20)), 20},
-		"a restart, status of the run that ends":         {restart("Started", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
-		"a restart long after the pause of the status":   {restart("Started", 90, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
+		"a back-off":                                     {restart("BackOff", 21, 1), webPod(waiting("20s"), lastEnded(0, 20)), 20},
+		"a back-off, status before the pause":            {restart("BackOff", 21, 1), webPod(ended(0, 20), restarted), 20},
 		"a back-off, status of the run that ends":        {restart("BackOff", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
 		"a back-off, status of the pause before the run": {restart("BackOff", 50, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
 		"a back-off, the container runs again":           {restart("BackOff", 21, 2), webPod(running(40), lastEnded(0, 20)), 20},
 		"a back-off, two runs later":                     {restart("BackOff", 21, 2), webPod(running(100), lastEnded(40, 60)), 0},
+		"the first restart":                              {restart("Started", 21, 2), webPod(ended(0, 20)), 20},
+		"the first restart, reported late":               {restart("Started", 28, 2), webPod(ended(0, 20)), 20},
+		"the first restart, its run has ended, too":      {restart("Started", 25, 2), webPod(ended(24, 24), restarted, lastEnded(0, 18)), 18},
+		"the first restart, the pause after its run":     {restart("Started", 25, 2), webPod(waiting("10s"), lastEnded(24, 24)), 0},
+		"a restart, status after the start":              {restart("Started", 40, 2), webPod(running(40), lastEnded(0, 20)), 20},
+		"a restart, reported late":                       {restart("Started", 45, 2), webPod(running(40), lastEnded(0, 20)), 20},
+		"a restart, status of the pause before":          {restart("Started", 40, 2), webPod(waiting("20s"), lastEnded(0, 20)), 20},
+		"a restart, its run has ended, too":              {restart("Started", 40, 2), webPod(ended(40, 44), lastEnded(0, 20)), 20},
+		"a restart, status of the run that ends":         {restart("Started", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
+		"a restart long after the pause of the status":   {restart("Started", 90, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
 		"the first start":                                {restart("Started", 1, 2), webPod(running(1)), 0},
 		"a status without states":                        {restart("Started", 1, 2), webPod(), 0},
 		"an end without a time": {restart("BackOff", 21, 1), webPod(waiting("20s"), func(s *corev1.ContainerStatus) {
