@@ -28,6 +28,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 	"github.com/kubeevents/kubeeventsreceiver/internal/text"
+	"github.com/kubeevents/kubeeventsreceiver/internal/userconfig"
 )
 
 // The values of Config.StartAt.
@@ -177,7 +178,13 @@ type SeriesConfig struct {
 	InitialZero bool `mapstructure:"initial_zero"`
 }
 
-var _ confmap.Validator = (*Config)(nil)
+var (
+	_ confmap.Unmarshaler = (*Config)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+)
+
+// Unmarshal reads the configuration. Each error has the key, the value and the fix.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return userconfig.Unmarshal(conf, c, hints) }
 
 // Validate returns every error of the configuration, each with the key, the value and the fix.
 func (c *Config) Validate() error {
@@ -190,16 +197,16 @@ func (c *Config) Validate() error {
 		c.validateReasons(),
 		c.validateKinds(),
 		oneOf("start_at", c.StartAt, StartAtEnd, StartAtBeginning),
-		atLeastOne("owners.max_depth", c.Owners.MaxDepth),
+		within("owners.max_depth", c.Owners.MaxDepth, 100),
 		above0("owners.lookup_timeout", c.Owners.LookupTimeout, "2s"),
-		atLeastOne("owners.cache_size", c.Owners.CacheSize),
+		within("owners.cache_size", c.Owners.CacheSize, 10_000_000),
 		above0("owners.cache_ttl", c.Owners.CacheTTL, "10m"),
 		errExtract,
 		zeroOrAbove("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"),
 		above0("collection_interval", c.CollectionInterval, "30s"),
 		c.validateStorage(),
-		atLeastOne("series.max", c.Series.Max),
-		above0("series.ttl", c.Series.TTL, "1h"),
+		within("series.max", c.Series.Max, 10_000_000),
+		notBelow("series.ttl", c.Series.TTL, "collection_interval", c.CollectionInterval),
 		c.validateSwitches(),
 		c.validateRetries(),
 	)
@@ -218,7 +225,7 @@ func (c *Config) validateAuth() error {
 	if c.KubeAPIQPS != -1 && !(c.KubeAPIQPS > 0) {
 		errs = errors.Join(errs, fmt.Errorf("kube_api_qps: %v is not a valid rate; set a number above 0, or -1 for no client-side limit", c.KubeAPIQPS))
 	}
-	return errors.Join(errs, atLeastOne("kube_api_burst", c.KubeAPIBurst))
+	return errors.Join(errs, within("kube_api_burst", c.KubeAPIBurst, 1_000_000))
 }
 
 func (c *Config) validateClusterName() error {
@@ -307,6 +314,9 @@ func (c *Config) validateKinds() error {
 func kinds(key string, globs []string) (patterns []kind.Pattern, errs error) {
 	for i, glob := range globs {
 		pattern, err := kind.ParseGlob(glob)
+		if isExpression(glob) {
+			err = fmt.Errorf("%q %s", glob, fixOfExpression(glob))
+		}
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %w", key, i, err))
 		}
@@ -337,20 +347,20 @@ func notBoth(list string, include, exclude []string, covers func(excluded, inclu
 	return errs
 }
 
-// validateRetries rejects what would retry almost without a pause: durations that were written without
-// a unit, and pauses that become shorter.
+// validateRetries rejects what would retry almost without a pause, or with pauses that become shorter.
+// The Collector rejects a max_elapsed_time that is shorter than a pause.
 func (c *Config) validateRetries() error {
-	if !c.RetryOnFailure.Enabled {
+	retry := c.RetryOnFailure
+	if !retry.Enabled {
 		return nil
 	}
 	var errMultiplier error
-	if multiplier := c.RetryOnFailure.Multiplier; !(multiplier >= 1) {
-		errMultiplier = fmt.Errorf("retry_on_failure.multiplier: %v would make each pause shorter; set 1 or more, such as 1.5", multiplier)
+	if !(retry.Multiplier >= 1) {
+		errMultiplier = fmt.Errorf("retry_on_failure.multiplier: %v would make each pause shorter; set 1 or more, such as 1.5", retry.Multiplier)
 	}
 	return errors.Join(
-		above0("retry_on_failure.initial_interval", c.RetryOnFailure.InitialInterval, "1s"),
-		above0("retry_on_failure.max_interval", c.RetryOnFailure.MaxInterval, "30s"),
-		zeroOrAbove("retry_on_failure.max_elapsed_time", c.RetryOnFailure.MaxElapsedTime, "5m, or 0s to retry forever"),
+		above0("retry_on_failure.initial_interval", retry.InitialInterval, "1s"),
+		notBelow("retry_on_failure.max_interval", retry.MaxInterval, "retry_on_failure.initial_interval", retry.InitialInterval),
 		errMultiplier,
 	)
 }
@@ -434,23 +444,27 @@ func oneOf(key, value string, allowed ...string) error {
 	return fmt.Errorf("%s: %q is not known; use %s or %s", key, value, strings.Join(allowed[:last], ", "), allowed[last])
 }
 
-func atLeastOne(key string, value int) error {
-	if value >= 1 {
+// within rejects numbers below 1 and above a limit that only typing errors exceed.
+func within(key string, value, limit int) error {
+	if value >= 1 && value <= limit {
 		return nil
 	}
-	return fmt.Errorf("%s: %d is too small; set 1 or more", key, value)
+	return fmt.Errorf("%s: %d is not possible; set a number from 1 to %d", key, value, limit)
 }
 
-// above0 also rejects durations below 1ms: a number without a unit is taken for nanoseconds.
 func above0(key string, value time.Duration, example string) error {
-	switch {
-	case value >= time.Millisecond:
+	if value >= time.Millisecond {
 		return nil
-	case value > 0:
-		return fmt.Errorf("%s: %v is too short, or was written without a unit; set at least 1ms, such as %s", key, value, example)
-	default:
-		return fmt.Errorf("%s: %v is not above 0; set a duration such as %s", key, value, example)
 	}
+	return fmt.Errorf("%s: %v is below 1ms; set a duration such as %s", key, value, example)
+}
+
+// notBelow rejects a duration that is shorter than another one.
+func notBelow(key string, value time.Duration, other string, least time.Duration) error {
+	if value >= least {
+		return above0(key, value, "1h")
+	}
+	return fmt.Errorf("%s: %v is shorter than %s, which is %v; set at least %v", key, value, other, least, least)
 }
 
 func zeroOrAbove(key string, value time.Duration, example string) error {
@@ -478,10 +492,23 @@ func problemOfGlob(pattern string) string {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return `is not a valid glob; escape a literal *, ?, [ or \ with \`
 	}
-	if strings.Contains(pattern, ".*") || strings.ContainsAny(pattern, "|{") || strings.HasPrefix(pattern, "^") || strings.HasSuffix(pattern, "$") {
-		return "is not a glob, and would match nothing; write * for any text, one entry for each alternative, and [.] for a dot"
+	if strings.Contains(pattern, ".*") || strings.Contains(pattern, ".+") || isExpression(pattern) {
+		return fixOfExpression(pattern)
 	}
 	return problemOfSpace(pattern)
+}
+
+// isExpression reports whether a glob is a regular expression, or has alternatives in braces.
+func isExpression(glob string) bool {
+	return strings.ContainsAny(glob, "|{") || strings.HasPrefix(glob, "^") || strings.HasSuffix(glob, "$")
+}
+
+func fixOfExpression(expression string) string {
+	glob := strings.NewReplacer("^", "", "$", "", ".*", "*", ".+", "*", "|", ", ").Replace(expression)
+	if strings.ContainsAny(glob, "({") {
+		glob = "one entry for each alternative"
+	}
+	return "would match nothing, because filters are globs, not regular expressions; write " + glob
 }
 
 func (c *Config) extractor() (*extract.Extractor, error) {

@@ -17,13 +17,13 @@
 //go:generate sh -c "rm internal/metadata/*.all && gofmt -w internal/metadata"
 //
 // The schema of the options: mdatagen writes it next to what it would generate in Go, so it runs in
-// a folder that is thrown away. There, it needs a module and a package.
+// a folder that is thrown away. There, it needs a module and a package. It cannot refuse unknown keys.
 //
 //go:generate mkdir -p build/schema
 //go:generate cp config.metadata.yaml build/schema/metadata.yaml
 //go:generate cp go.mod go.sum doc.go build/schema
 //go:generate mdatagen build/schema/metadata.yaml
-//go:generate cp build/schema/config.schema.json config.schema.json
+//go:generate sh -c "sed 's/\"properties\": {/\"additionalProperties\": false, &/' build/schema/config.schema.json > config.schema.json"
 //go:generate rm -r build/schema
 
 // Package kubeeventsreceiver is a receiver of the OpenTelemetry Collector. It watches the Events of

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/journal"
 )
 
 // openStorage returns the client of the storage extension that the configuration names; nil if it
@@ -19,20 +20,7 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 	if r.config.Storage == nil {
 		return nil, nil
 	}
-	id := *r.config.Storage
-	extension, ok := host.GetExtensions()[id]
-	if !ok {
-		return nil, fmt.Errorf("storage: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove storage", id)
-	}
-	storageExtension, ok := extension.(storage.Extension)
-	if !ok {
-		return nil, fmt.Errorf("storage: %q is not a storage extension; name one, such as file_storage", id)
-	}
-	client, err := storageExtension.GetClient(ctx, component.KindReceiver, r.settings.ID, "")
-	if err != nil {
-		return nil, fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, give each Collector its own (only one at a time can use a file_storage directory), and remove a file that is damaged", id, err)
-	}
-	return client, nil
+	return journal.Client(ctx, host, *r.config.Storage, component.KindReceiver, r.settings.ID)
 }
 
 // elector is the leader elector that the configuration names, with what depends on it. If the

@@ -4,6 +4,9 @@ package kubeeventsreceiver_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +43,41 @@ func TestStorageThatIsNotThere(t *testing.T) {
 			require.NoError(t, r.Shutdown(t.Context()))
 		})
 	}
+}
+
+func TestAnErrorOfTheStorageHasTheFixOfItsCause(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a full disk":             {&fs.PathError{Op: "write", Path: "/var/db", Err: syscall.ENOSPC}, "no space left on device; free disk space"},
+		"a missing permission":    {&fs.PathError{Op: "open", Path: "/var/db", Err: syscall.EACCES}, "permission denied; make its directory and files writable"},
+		"a read-only file system": {&fs.PathError{Op: "open", Path: "/var/db", Err: syscall.EROFS}, "make its directory and files writable"},
+		"a missing directory":     {&fs.PathError{Op: "open", Path: "/var/db", Err: syscall.ENOENT}, "create its directory"},
+		"a locked file":           {errors.New("timeout"), "timeout; give each Collector its own directory"},
+		"a damaged file":          {errors.New("invalid database"), "invalid database; if a file in its directory is damaged, remove the file"},
+	} {
+		cfg := harness.ConfigFor(t, apitest.New(t).URL, "")
+		id := component.MustNewID("disk")
+		cfg.Storage = &id
+		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+		require.NoError(t, err)
+		extensions := map[component.ID]component.Component{id: brokenStorage{noStorage{}, tt.err}}
+		err = r.Start(t.Context(), &harness.Host{Extensions: extensions})
+		require.ErrorContains(t, err, `storage: "disk" cannot be opened: `, name)
+		require.ErrorContains(t, err, tt.want, name)
+		require.NoError(t, r.Shutdown(t.Context()))
+	}
+}
+
+// brokenStorage is a storage extension that cannot open its file.
+type brokenStorage struct {
+	noStorage
+	err error
+}
+
+func (s brokenStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return nil, s.err
 }
 
 type noStorage struct {

@@ -4,6 +4,7 @@ package kubeeventsreceiver
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -25,7 +26,13 @@ func NewFactory() receiver.Factory {
 		createDefaultConfig,
 		receiver.WithLogs(createLogs, metadata.LogsStability),
 		receiver.WithMetrics(createMetrics, metadata.MetricsStability),
+		receiver.WithTraces(explainTraces, component.StabilityLevelUndefined),
 	)
+}
+
+// explainTraces says which component emits traces. Without it, the Collector only says that this one does not.
+func explainTraces(context.Context, receiver.Settings, component.Config, consumer.Traces) (receiver.Traces, error) {
+	return nil, errors.New("the receiver emits logs and metrics; for traces of rollouts, write kube_rollouts as the exporter of a logs pipeline and as the receiver of the traces pipeline")
 }
 
 func createDefaultConfig() component.Config {

@@ -32,6 +32,12 @@ func TestTheFactory(t *testing.T) {
 	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
 }
 
+func TestATracesPipelineNamesTheConnector(t *testing.T) {
+	factory := kubeeventsreceiver.NewFactory()
+	_, err := factory.CreateTraces(t.Context(), receivertest.NewNopSettings(metadata.Type), factory.CreateDefaultConfig(), consumertest.NewNop())
+	require.ErrorContains(t, err, "write kube_rollouts as the exporter of a logs pipeline and as the receiver of the traces pipeline")
+}
+
 func TestBothPipelinesShareOneWatch(t *testing.T) {
 	api := apitest.New(t)
 	logs, metrics := &consumertest.LogsSink{}, &consumertest.MetricsSink{}

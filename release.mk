@@ -54,9 +54,12 @@ CHARTS       ?= oci://ghcr.io/kubeevents/charts
 CHART_OUTPUT ?= build/chart
 
 .PHONY: push-chart
-push-chart: $(HELM) ## Push the chart to a registry: make push-chart CHARTS=oci://REGISTRY/NAME
+push-chart: $(HELM) ## Push the chart to a registry, with the digest of the image that push has pushed: make push-chart CHARTS=oci://REGISTRY/NAME
 	@[ "$(origin CHARTS)" != file ] || { echo "the registry has no name: make push-chart CHARTS=oci://REGISTRY/NAME"; exit 1; }
-	@rm -rf "$(CHART_OUTPUT)" && $(HELM) package deploy/chart --destination "$(CHART_OUTPUT)" >/dev/null
+	@[ -f "$(IMAGE_OUTPUT)/pushed" ] || { echo "the chart names the digest of the image, which is not pushed: make push IMAGE=REGISTRY/NAME:TAG"; exit 1; }
+	@rm -rf "$(CHART_OUTPUT)" && mkdir -p "$(CHART_OUTPUT)" && cp -R deploy/chart "$(CHART_OUTPUT)/kube-events"
+	@echo "  kubeevents.github.io/image: $(call pushed,$(IMAGE_OUTPUT))" >> "$(CHART_OUTPUT)/kube-events/Chart.yaml"
+	@$(HELM) package "$(CHART_OUTPUT)/kube-events" --destination "$(CHART_OUTPUT)" >/dev/null
 	@$(HELM) push "$(CHART_OUTPUT)/kube-events-$(VERSION).tgz" "$(CHARTS)" $(HELM_FLAGS) > "$(CHART_OUTPUT)/helm.log" 2>&1 || \
 		{ cat "$(CHART_OUTPUT)/helm.log"; exit 1; }
 	@awk '/^Pushed: / { name = $$2 } /^Digest: / { print "pushed " name "@" $$2 }' "$(CHART_OUTPUT)/helm.log" > "$(CHART_OUTPUT)/pushed"

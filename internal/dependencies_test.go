@@ -29,8 +29,8 @@ var values = []string{
 // step knows another step.
 var allowed = map[string][]string{
 	".": { // The component makes what lasts as long as the process.
-		"internal/details", "internal/election", "internal/filter", "internal/health", "internal/kind", "internal/kubeclient",
-		"internal/logrecord", "internal/loop", "internal/metadata", "internal/owners", "internal/progress", "internal/series", "internal/watch",
+		"internal/details", "internal/election", "internal/filter", "internal/health", "internal/journal", "internal/kind", "internal/kubeclient", "internal/logrecord",
+		"internal/loop", "internal/metadata", "internal/owners", "internal/progress", "internal/series", "internal/userconfig", "internal/watch",
 	},
 	"internal/loop": { // The loop knows all steps.
 		"internal/delivery", "internal/details", "internal/election", "internal/filter", "internal/health", "internal/kubeclient", "internal/ledger",
@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	},
 	"internal/text":           {},
 	"internal/journal":        {},                                           // kube_rollouts uses it, too.
+	"internal/userconfig":     {},                                           // kube_rollouts and event_page use it, too.
 	"resolver":                {"resolver/internal/kinds", "internal/text"}, // It is usable on its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},

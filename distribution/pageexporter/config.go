@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/userconfig"
 )
 
 // defaultEndpoint is reachable from the same machine only: everybody who sees the page sees the
@@ -36,8 +38,17 @@ type Config struct {
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 }
 
-// Unmarshal rejects keys that the exporter does not have; the error names the type keys. ServerConfig, which has most of them,
-// ignores them.
+// hints has fixes for keys of other servers.
+var hints = map[string]string{
+	"host":     "write endpoint, with the host and the port, such as 0.0.0.0:8090",
+	"listen":   "write endpoint, with the host and the port, such as 0.0.0.0:8090",
+	"port":     "write endpoint, with the host and the port, such as 0.0.0.0:8090",
+	"hosts":    "write allowed_hosts",
+	"password": "write auth: {authenticator: basicauth}, and configure this extension",
+}
+
+// Unmarshal reads the configuration. Each error has the key, the value and the fix. ServerConfig, which has most of the keys,
+// ignores those that it does not know.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	type server confighttp.ServerConfig // without the method that ignores keys
 	type keys struct {
@@ -48,7 +59,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		MCP             bool          `mapstructure:"mcp"`
 		LeaderElector   *component.ID `mapstructure:"k8s_leader_elector"`
 	}
-	if err := conf.Unmarshal(&keys{}); err != nil {
+	if err := userconfig.Unmarshal(conf, &keys{Server: server(c.Server)}, hints); err != nil {
 		return err
 	}
 	return conf.Unmarshal(c)

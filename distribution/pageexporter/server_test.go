@@ -218,8 +218,19 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, []string{"a.example"}, config.AllowedHosts)
 	assert.Equal(t, "localhost:9", config.Server.NetAddr.Endpoint)
 	require.NoError(t, config.Validate())
-	err := confmap.NewFromStringMap(map[string]any{"lines": true}).Unmarshal(createDefaultConfig())
-	assert.ErrorContains(t, err, "invalid keys: lines")
+	for message, settings := range map[string]map[string]any{
+		"lines is not an option; remove it":                                                 {"lines": true},
+		"allowed_host is not an option; did you mean allowed_hosts?":                        {"allowed_host": []any{"a.example"}},
+		"port is not an option; write endpoint, with the host and the port":                 {"port": 8090},
+		"has invalid keys: cert_fil":                                                        {"tls": map[string]any{"cert_fil": "a"}},
+		"read_timeout: 30 has no unit; write 30s":                                           {"read_timeout": 30},
+		`write_timeout: "30" has no unit; write 30s`:                                        {"write_timeout": "30"},
+		`mcp: "yes" is neither true nor false; write one of them`:                           {"mcp": "yes"},
+		`k8s_leader_elector: {"lease_name":"a"} is not the name of an extension; write one`: {"k8s_leader_elector": map[string]any{"lease_name": "a"}},
+		"harmless_reasons: 1 is not a list; write [":                                        {"harmless_reasons": 1},
+	} {
+		assert.ErrorContains(t, confmap.NewFromStringMap(settings).Unmarshal(createDefaultConfig()), message)
+	}
 	config.AllowedHosts = []string{"https://a.example"}
 	assert.ErrorContains(t, config.Validate(), `allowed_hosts: "https://a.example" is not a host name`)
 	config.Server.NetAddr.Endpoint = ""

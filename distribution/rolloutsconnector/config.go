@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/userconfig"
 )
 
 // Config is the configuration of the connector.
@@ -40,18 +43,20 @@ func createDefaultConfig() component.Config {
 	return &Config{IdleTimeout: 5 * time.Minute, SettleTime: 10 * time.Second, MaxRollouts: 1000}
 }
 
+// Unmarshal reads the configuration. Each error has the key, the value and the fix.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return userconfig.Unmarshal(conf, c, nil) }
+
 // Validate reports settings that cannot work. Each error names the key, the value and the fix.
 func (c *Config) Validate() error {
 	var errs []error
-	// A number without a unit is taken for nanoseconds.
 	if c.IdleTimeout < time.Millisecond {
-		errs = append(errs, fmt.Errorf("idle_timeout: %v must be at least 1ms; set a duration with a unit, such as 5m", c.IdleTimeout))
+		errs = append(errs, fmt.Errorf("idle_timeout: %v is below 1ms; set a duration such as 5m", c.IdleTimeout))
 	}
 	if c.SettleTime != 0 && c.SettleTime < time.Millisecond {
-		errs = append(errs, fmt.Errorf("settle_time: %v must be 0s, or at least 1ms; set a duration with a unit, such as 10s", c.SettleTime))
+		errs = append(errs, fmt.Errorf("settle_time: %v is below 1ms; set a duration such as 10s, or 0s", c.SettleTime))
 	}
 	if c.SettleTime > c.IdleTimeout {
-		errs = append(errs, fmt.Errorf("settle_time: %v is longer than idle_timeout, which is %v; set a shorter duration", c.SettleTime, c.IdleTimeout))
+		errs = append(errs, fmt.Errorf("settle_time: %v is longer than idle_timeout, which is %v; set a shorter settle_time, or a longer idle_timeout", c.SettleTime, c.IdleTimeout))
 	}
 	if c.MaxRollouts < 1 {
 		errs = append(errs, fmt.Errorf("max_rollouts: %d must be 1 or more; set a number such as 1000", c.MaxRollouts))

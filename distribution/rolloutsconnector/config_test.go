@@ -23,13 +23,18 @@ func TestInvalidConfigurations(t *testing.T) {
 		settings map[string]any
 		message  string
 	}{
-		"no idle timeout":                {map[string]any{"idle_timeout": "0s", "settle_time": "0s"}, "idle_timeout: 0s must be at least 1ms; set a duration with a unit, such as 5m"},
-		"an idle timeout without a unit": {map[string]any{"idle_timeout": 300}, "idle_timeout: 300ns must be at least 1ms"},
-		"a settle time without a unit":   {map[string]any{"settle_time": 10}, "settle_time: 10ns must be 0s, or at least 1ms; set a duration with a unit, such as 10s"},
-		"a negative settle time":         {map[string]any{"settle_time": "-1s"}, "settle_time: -1s must be 0s, or at least 1ms"},
-		"a long settle time":             {map[string]any{"settle_time": "6m"}, "settle_time: 6m0s is longer than idle_timeout, which is 5m0s; set a shorter duration"},
+		"no idle timeout":                {map[string]any{"idle_timeout": "0s", "settle_time": "0s"}, "idle_timeout: 0s is below 1ms; set a duration such as 5m"},
+		"an idle timeout without a unit": {map[string]any{"idle_timeout": 5}, "idle_timeout: 5 has no unit; write 5s"},
+		"a settle time without a unit":   {map[string]any{"settle_time": 10}, "settle_time: 10 has no unit; write 10s"},
+		"a quoted settle time":           {map[string]any{"settle_time": "10"}, `settle_time: "10" has no unit; write 10s`},
+		"a negative settle time":         {map[string]any{"settle_time": "-1s"}, "settle_time: -1s is below 1ms; set a duration such as 10s, or 0s"},
+		"a long settle time":             {map[string]any{"settle_time": "6m"}, "settle_time: 6m0s is longer than idle_timeout, which is 5m0s; set a shorter settle_time, or a longer idle_timeout"},
 		"no rollouts":                    {map[string]any{"max_rollouts": 0}, "max_rollouts: 0 must be 1 or more; set a number such as 1000"},
-		"an unknown key":                 {map[string]any{"idle_time": "5m"}, "idle_time"},
+		"half a rollout":                 {map[string]any{"max_rollouts": 1.5}, "max_rollouts: 1.5 is not a whole number; write one"},
+		"a misspelled key":               {map[string]any{"idle_timout": "5m"}, "idle_timout is not an option; did you mean idle_timeout?"},
+		"an unknown key":                 {map[string]any{"window": "5m"}, "window is not an option; write one of harmless_reasons, idle_timeout, max_rollouts, settle_time, stamp, storage"},
+		"storage in place":               {map[string]any{"storage": map[string]any{"directory": "/var"}}, `storage: {"directory":"/var"} is not the name of an extension; write one, such as file_storage`},
+		"a stamp as a text":              {map[string]any{"stamp": "yes"}, `stamp: "yes" is neither true nor false; write one of them`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -44,17 +43,9 @@ type saved struct {
 
 // open reads what was saved, and calls add with it. An entry that cannot be read costs only this entry.
 func (s *saved) open(ctx context.Context, host component.Host, id, own component.ID, add func(*rollout.Model)) error {
-	extension, ok := host.GetExtensions()[id]
-	if !ok {
-		return fmt.Errorf("storage: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove storage", id)
-	}
-	from, ok := extension.(storage.Extension)
-	if !ok {
-		return fmt.Errorf("storage: %q is not a storage extension; name one, such as file_storage", id)
-	}
 	var err error
-	if s.client, err = from.GetClient(ctx, component.KindConnector, own, ""); err != nil {
-		return fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, and give each Collector its own", id, err)
+	if s.client, err = journal.Client(ctx, host, id, component.KindConnector, own); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
 	defer cancel()

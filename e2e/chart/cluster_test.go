@@ -126,6 +126,8 @@ func TestHelm(t *testing.T) {
 	assert.Equal(t, appsv1.RecreateDeploymentStrategyType, deployment().Spec.Strategy.Type)
 	volume := claim().UID
 
+	release("upgrade", "released", chart, "--set", endpoint, "--set", "strategy.type=Recreate,startAt=beginning")
+	assert.Equal(t, appsv1.RecreateDeploymentStrategyType, deployment().Spec.Strategy.Type, "the old pod ends first")
 	release("upgrade", "released", chart, "--set", endpoint, "--set", "replicas=2")
 	assert.Equal(t, appsv1.RollingUpdateDeploymentStrategyType, deployment().Spec.Strategy.Type)
 	assert.Equal(t, int32(2), *deployment().Spec.Replicas)

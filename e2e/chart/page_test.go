@@ -33,6 +33,21 @@ func TestTheCommandsOnThePagesInstall(t *testing.T) {
 	}
 }
 
+// TestTheLeftoversOnThePage: the command removes what `helm uninstall` leaves of the release kube-events.
+func TestTheLeftoversOnThePage(t *testing.T) {
+	t.Parallel()
+	command := regexp.MustCompile(`(?m)^kubectl --namespace kube-events delete --ignore-not-found (.*)$`).FindStringSubmatch(harness.Read(t, "docs", "day-two.md"))
+	require.NotNil(t, command)
+	all := render(t, "--set", endpoint)
+	lease := all.config(t)["extensions"].(map[string]any)["k8s_leader_elector"].(map[string]any)["lease_name"].(string)
+	progress := only[rbacv1.Role](t, all, "Role").Rules[3].ResourceNames[0]
+	claim := render(t, "--set", endpoint+",mode=single").of("PersistentVolumeClaim")[0].GetName()
+	manifest, _, err := harness.HelmTemplate(t, "kube-events", "kube-events", "--set", endpoint, "--show-only", "templates/tests.yaml")
+	require.NoError(t, err)
+	pod := harness.Objects(t, manifest)[0].GetName()
+	assert.ElementsMatch(t, []string{"lease/" + lease, "configmap/" + progress, "persistentvolumeclaim/" + claim, "pod/" + pod}, strings.Fields(command[1]))
+}
+
 // TestTheExamplesOnThePages: files of values, and a ClusterRole that adds rules.
 func TestTheExamplesOnThePages(t *testing.T) {
 	t.Parallel()
@@ -56,6 +71,17 @@ func TestTheExamplesOnThePages(t *testing.T) {
 	assert.NotContains(t, changed, "KubeEventsCrashLoop")
 	assert.Equal(t, map[string]string{"severity": "info", "team": "platform"}, changed["KubeEventsStorm"].Labels)
 	assert.Contains(t, changed["KubeEventsStorm"].Annotations["dashboard_url"], "https://grafana.example.com/d/")
+
+	for _, block := range yamlBlock.FindAllStringSubmatch(harness.Read(t, "docs", "gitops.md")+harness.Read(t, "docs", "day-two.md"), -1) {
+		if !strings.HasPrefix(block[1], "apiVersion: ") {
+			policies := renderValues(t, "otlp: {endpoint: http://otel-gateway.observability:4318}\n"+block[1]).of("NetworkPolicy")
+			for _, policy := range policies {
+				policy.SetNamespace("default")
+				kube.DryRunObject(t, policy)
+			}
+			assert.Len(t, policies, strings.Count(block[1], "networkPolicy:"))
+		}
+	}
 
 	extension := harness.Objects(t, blocks[2][1])
 	require.Len(t, extension, 1)

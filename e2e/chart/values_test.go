@@ -35,73 +35,6 @@ func containerOf(t *testing.T, m manifests) corev1.Container {
 	return containers[0]
 }
 
-// TestWrongValues: helm rejects them, and the error names the value and what is wrong with it.
-func TestWrongValues(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		values   []string
-		expected []string
-	}{
-		"no destination":                        {nil, []string{"nothing receives the events: set otlp.endpoint", "prometheus.enabled=true", "page.enabled=true"}},
-		"rollouts without a backend":            {[]string{"page.enabled=true", "rollouts.enabled=true"}, []string{"rollouts.enabled has no backend for traces", "set rollouts.endpoint"}},
-		"a time without a unit":                 {[]string{endpoint, "rollouts.idleTimeout=5"}, []string{"'/rollouts/idleTimeout'"}},
-		"an unknown value":                      {[]string{endpoint, "replicaCount=3"}, []string{"'replicaCount' not allowed"}},
-		"an endpoint without a scheme":          {[]string{"otlp.endpoint=gateway:4318"}, []string{"'/otlp/endpoint'", "'gateway:4318'", "https?://"}},
-		"a header whose Secret has no key":      {[]string{endpoint, "otlp.secretHeaders.Authorization.name=backend"}, []string{"'/otlp/secretHeaders/Authorization'", "missing property 'key'"}},
-		"TLS without https":                     {[]string{endpoint, "otlp.tls.caSecret.name=ca"}, []string{"otlp.tls is set, but otlp.endpoint does not begin with https://"}},
-		"an integration that does not exist":    {[]string{endpoint, "rbac.integrations={jenkins}"}, []string{"'/rbac/integrations/0'", "'argo-cd'"}},
-		"a rule that writes":                    {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}", "rbac.extraRules[0].resources={y}", "rbac.extraRules[0].verbs={delete}"}, []string{"'/rbac/extraRules/0/verbs/0'", "'get', 'list', 'watch'"}},
-		"a rule without resources":              {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}"}, []string{"'/rbac/extraRules/0'", "missing property 'resources'"}},
-		"a memory limit without a unit":         {[]string{endpoint, "resources.limits.memory=512M"}, []string{"'/resources/limits/memory'", "'512M'"}},
-		"a digest that is a tag":                {[]string{endpoint, "image.digest=v1"}, []string{"'/image/digest'", "sha256"}},
-		"a namespace that cannot exist":         {[]string{endpoint, "namespaces={Team_A}"}, []string{"'/namespaces/0'", "'Team_A'"}},
-		"root":                                  {[]string{endpoint, "runAsUser=0"}, []string{"'/runAsUser'", "minimum: got 0, want 1"}},
-		"nodes that do not run Linux":           {[]string{endpoint, `nodeSelector.kubernetes\.io/os=windows`}, []string{"'/nodeSelector/kubernetes.io~1os'", "'linux'"}},
-		"a cluster name that is a variable":     {[]string{endpoint, "clusterName=${CLUSTER}"}, []string{"'/clusterName'"}},
-		"an unknown part of a configuration":    {[]string{endpoint, "config.exporter.debug.verbosity=detailed"}, []string{"'/config'", "'exporter' not allowed"}},
-		"a name that objects cannot have":       {[]string{endpoint, "fullnameOverride=Kube_Events"}, []string{"'/fullnameOverride'"}},
-		"a header that HTTP does not allow":     {[]string{endpoint, "otlp.headers.X Y=z"}, []string{"'/otlp/headers'", "X Y"}},
-		"all pipelines removed":                 {[]string{endpoint, "config.service.pipelines=null"}, []string{"nothing receives the events"}},
-		"a selector with double quotes":         {[]string{endpoint, `dashboards.lokiSelector=job="events"`}, []string{"'/dashboards/lokiSelector'"}},
-		"a processor that does not exist":       {[]string{endpoint, "extraProcessors.logs={transform/mask}"}, []string{"extraProcessors.logs names transform/mask, which does not exist", "add it to config.processors"}},
-		"an alert that does not exist":          {[]string{endpoint, "prometheusRule.alerts.CrashLoop.enabled=false"}, []string{"'/prometheusRule/alerts'", "'CrashLoop' not allowed"}},
-		"a name that the metric cannot have":    {[]string{endpoint, "metricName=events"}, []string{"'/metricName'", "'k8s.event.occurrences'"}},
-		"a Grafana without a scheme":            {[]string{endpoint, "prometheusRule.grafanaURL=grafana.example.com"}, []string{"'/prometheusRule/grafanaURL'", "https?://"}},
-		"a claim that nothing uses":             {[]string{endpoint, "storage.existingClaim=events"}, []string{"mode=ha uses no volume", "set mode=single"}},
-		"a storage class that nothing uses":     {[]string{endpoint, "mode=stateless", "storage.storageClassName=fast"}, []string{"mode=stateless uses no volume", "set mode=single"}},
-		"replicas without leader election":      {[]string{endpoint, "mode=single", "replicas=2"}, []string{"mode=single has no leader election", "set mode=ha or replicas=1"}},
-		"an update without leader election":     {[]string{endpoint, "mode=single", "strategy.type=RollingUpdate"}, []string{"two Collectors must not run at the same time", "set mode=ha"}},
-		"nodes for the Roles of namespaces":     {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={x,}", "rbac.extraRules[0].resources={pods,nodes}"}, []string{"rbac.extraRules has nodes", "remove namespaces"}},
-		"operators of the cluster for Roles":    {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={config.openshift.io}", "rbac.extraRules[0].resources={clusteroperators}"}, []string{"rbac.extraRules has clusteroperators"}},
-		"the metric twice":                      {[]string{endpoint, "prometheus.enabled=true"}, []string{"counts each occurrence twice", "set otlp.signals={logs}"}},
-		"a preset without its Secret":           {[]string{"backend.preset=honeycomb"}, []string{"backend.preset=honeycomb needs credentials", "set backend.secret", "the keys: api-key"}},
-		"a preset without an endpoint":          {[]string{"backend.preset=loki"}, []string{"backend.preset=loki needs an endpoint", "or set otlp.endpoint"}},
-		"a Secret without a preset":             {[]string{endpoint, "backend.secret=s"}, []string{"set backend.preset"}},
-		"a preset with gRPC":                    {[]string{"backend.preset=elastic", "backend.secret=s", "otlp.protocol=grpc"}, []string{"backend.preset=elastic uses OTLP over HTTP"}},
-		"metrics for Loki":                      {[]string{endpoint, "backend.preset=loki", "otlp.signals={logs,metrics}"}, []string{"backend.preset=loki accepts no metrics", "prometheus.enabled=true"}},
-		"a password without a published page":   {[]string{endpoint, "page.enabled=true", "page.htpasswdSecret=s"}, []string{"page.htpasswdSecret has no effect", "page.hosts"}},
-		"a published page of several replicas":  {[]string{endpoint, "replicas=2", "page.enabled=true", "page.hosts={a.b}", "page.htpasswdSecret=s"}, []string{"page.hosts", "replicas=1"}},
-		"an endpoint of traces, but no traces":  {[]string{endpoint, "rollouts.endpoint=http://t:4318"}, []string{"rollouts.endpoint", "rollouts.enabled=true"}},
-		"an endpoint with the path of a signal": {[]string{"otlp.endpoint=http://g:4318/v1/logs"}, []string{"otlp.endpoint=http://g:4318/v1/logs", "remove the end of the path"}},
-		"a page without a password":             {[]string{endpoint, "page.enabled=true", "page.hosts={events.example.com}"}, []string{"page.hosts publishes the page", "page.htpasswdSecret"}},
-		"two monitors":                          {[]string{endpoint, "podMonitor.enabled=true", "serviceMonitor.enabled=true"}, []string{"scrape each pod twice", "enable one of them"}},
-		"a label that is the chart's":           {[]string{endpoint, `commonLabels.app\.kubernetes\.io/name=x`}, []string{"invalid propertyName 'app.kubernetes.io/name'"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var arguments []string
-			for _, value := range test.values {
-				arguments = append(arguments, "--set", value)
-			}
-			_, stderr, err := harness.HelmTemplate(t, "kube-events", "observability", arguments...)
-			require.Error(t, err)
-			for _, part := range test.expected {
-				assert.Contains(t, stderr, part)
-			}
-		})
-	}
-}
-
 // TestWhatTheSchemaAcceptsStarts: the Collector accepts the configuration with each number, time and size
 // of the schema at its bounds, and so does the API of Kubernetes. A number without a bound has none here.
 func TestWhatTheSchemaAcceptsStarts(t *testing.T) {
@@ -128,14 +61,6 @@ func TestWhatTheSchemaAcceptsStarts(t *testing.T) {
 				}
 			})
 		}
-	}
-	for _, wrong := range []string{
-		"rollouts.idleTimeout=5s", "rollouts.idleTimeout=0s", "rollouts.idleTimeout=999999999h", "rollouts.maxRollouts=0", "rollouts.endpoint=jaeger:4318",
-		"resources.limits.memory=0Mi", "storage.size=0Gi", "prometheus.scrapeInterval=0s", "livenessProbe.periodSeconds=0", "terminationGracePeriodSeconds=9",
-	} {
-		_, stderr, err := harness.HelmTemplate(t, "kube-events", "observability", "--set", endpoint, "--set", wrong)
-		require.Error(t, err, wrong)
-		assert.Contains(t, stderr, strings.ReplaceAll(strings.Split(wrong, "=")[0], ".", "/"))
 	}
 }
 
@@ -494,13 +419,42 @@ func lokiRules(t *testing.T, arguments ...string) *unstructured.Unstructured {
 // TestRulesAreThoseOfTheFile: without values that change them.
 func TestRulesAreThoseOfTheFile(t *testing.T) {
 	t.Parallel()
-	all := render(t, "--set", endpoint, "--set", "prometheusRule.enabled=true", "--set", "prometheusRule.labels.release=prometheus")
+	all := render(t, "--set", endpoint, "--set", "prometheusRule.enabled=true,prometheusRule.namespace=monitoring", "--set", "prometheusRule.labels.release=prometheus")
 	var rules map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(fileOfVersion(t, "rules", "kube-events.yaml")), &rules))
 	rule := all.of("PrometheusRule")
 	require.Len(t, rule, 1)
 	assert.Equal(t, rules, rule[0].Object["spec"])
 	assert.Equal(t, "prometheus", rule[0].GetLabels()["release"])
+	assert.Equal(t, "monitoring", rule[0].GetNamespace())
+}
+
+// TestEveryObjectHasTheCommonAnnotations, next to its own. The pods do not have them, because they would restart.
+func TestEveryObjectHasTheCommonAnnotations(t *testing.T) {
+	t.Parallel()
+	all := renderValues(t, `
+otlp: {endpoint: http://gateway:4318}
+replicas: 2
+podMonitor: {enabled: true}
+prometheusRule: {enabled: true}
+lokiRule: {enabled: true}
+dashboards: {enabled: true}
+networkPolicy: {enabled: true}
+commonAnnotations: {contact: platform}
+`)
+	published := renderValues(t, `
+page: {enabled: true, hosts: [a.b], htpasswdSecret: s, service: {annotations: {lb: internal}}}
+serviceMonitor: {enabled: true}
+mode: single
+storage: {annotations: {backup: "yes"}}
+commonAnnotations: {contact: platform}
+`)
+	for _, object := range append(all, published...) {
+		assert.Equal(t, "platform", object.GetAnnotations()["contact"], "%s %s", object.GetKind(), object.GetName())
+	}
+	assert.NotContains(t, only[appsv1.Deployment](t, all, "Deployment").Spec.Template.Annotations, "contact")
+	assert.Equal(t, "yes", published.of("PersistentVolumeClaim")[0].GetAnnotations()["backup"])
+	assert.Equal(t, "internal", published.of("Service")[0].GetAnnotations()["lb"])
 }
 
 // TestTheImageOfAnotherRegistry: a registry in image.repository is replaced.
@@ -515,6 +469,31 @@ func TestTheImageOfAnotherRegistry(t *testing.T) {
 	} {
 		container := containerOf(t, render(t, "--set", endpoint, "--set", "global.imageRegistry=mirror.example.com/a", "--set", "image.repository="+repository, "--set", "image.tag=v1"))
 		assert.Equal(t, expected, container.Image)
+	}
+}
+
+// TestAPublishedChartHasTheDigestOfItsImage: a release notes it in Chart.yaml. Another tag, repository or registry may
+// have another image.
+func TestAPublishedChartHasTheDigestOfItsImage(t *testing.T) {
+	t.Parallel()
+	chart := t.TempDir()
+	require.NoError(t, os.CopyFS(chart, os.DirFS(harness.InRepository("deploy", "chart"))))
+	const name, digest = "ghcr.io/kubeevents/otelcol-kubeevents", "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	version := strings.TrimSpace(harness.Read(t, "VERSION"))
+	file, err := os.OpenFile(filepath.Join(chart, "Chart.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString("  kubeevents.github.io/image: " + name + ":" + version + digest + "\n")
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	for values, expected := range map[string]string{
+		"image.tag=null": name + ":" + version + digest,
+		"image.tag=v1":   name + ":v1",
+		"image.repository=registry.example.com/own":      "registry.example.com/own:" + version,
+		"global.imageRegistry=mirror.example.com":        "mirror.example.com/kubeevents/otelcol-kubeevents:" + version,
+		"image.digest=sha256:" + strings.Repeat("f", 64): name + "@sha256:" + strings.Repeat("f", 64),
+	} {
+		text := kube.Helm(t, "template", "kube-events", chart, "--set", endpoint, "--set", values)
+		assert.Contains(t, text, "image: "+expected+"\n", values)
 	}
 }
 
@@ -539,15 +518,19 @@ func TestTheMetricIsNotFasterThanItsScrapes(t *testing.T) {
 	}
 }
 
-// TestEachSignalGoesWhereItShould: otlp.signals chooses the pipelines of the endpoint.
+// TestEachSignalGoesWhereItShould: otlp.signals chooses the pipelines of the endpoint. Another backend gets the same.
 func TestEachSignalGoesWhereItShould(t *testing.T) {
 	t.Parallel()
+	other := []any{"otlp_http/new"}
 	for signals, expected := range map[string]map[string]any{
-		"{logs}":         {"logs": []any{"otlp_http"}, "metrics": []any{"prometheus"}},
-		"{metrics}":      {"metrics": []any{"otlp_http", "prometheus"}},
-		"{logs,metrics}": {"logs": []any{"otlp_http"}, "metrics": []any{"otlp_http", "prometheus"}},
+		"{logs}":    {"logs": []any{"otlp_http"}, "logs/new": other, "metrics": []any{"prometheus"}},
+		"{metrics}": {"metrics": []any{"otlp_http", "prometheus"}, "metrics/new": other},
+		"{logs,metrics}": {
+			"logs": []any{"otlp_http"}, "logs/new": other, "metrics": []any{"otlp_http", "prometheus"}, "metrics/new": other,
+		},
 	} {
-		config := render(t, "--set", endpoint, "--set", "prometheus.enabled=true", "--set", "otlp.signals="+signals).config(t)
+		config := render(t, "--set", endpoint, "--set", "prometheus.enabled=true", "--set", "otlp.signals="+signals,
+			"--set", "additionalBackends.new.endpoint=http://new").config(t)
 		actual := map[string]any{}
 		for name, pipeline := range config["service"].(map[string]any)["pipelines"].(map[string]any) {
 			actual[name] = pipeline.(map[string]any)["exporters"]

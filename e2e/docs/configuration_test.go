@@ -207,6 +207,10 @@ func TestTheSchemaAcceptsThePage(t *testing.T) {
 		"a number too low": {"owners": map[string]any{"max_depth": 0}},
 		"not a duration":   {"collection_interval": "often"},
 		"a key of a rule":  {"extract": map[string]any{"labels": []any{map[string]any{"key": 1}}}},
+		"an unknown key":   {"exclude_reason": []any{"Pulled"}},
+		"an inner key":     {"owners": map[string]any{"cache_sze": 5}},
+		"a rule's key":     {"extract": map[string]any{"labels": []any{map[string]any{"keyy": "team"}}}},
+		"a switch's key":   {"resource_attributes": map[string]any{"k8s.pod.uid": map[string]any{"enable": true}}},
 		"a wrong switch":   {"resource_attributes": map[string]any{"k8s.pod.uid": map[string]any{"enabled": "no"}}},
 	} {
 		require.Error(t, schema.Validate(wrong), name)

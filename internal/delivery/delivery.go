@@ -207,10 +207,10 @@ func (d *Deliverer) accept(records int) {
 	defer d.mu.Unlock()
 	d.settings.Observer.Accepted(records)
 	switch {
+	case !d.hasAccepted: // Users look for this line, whatever happened before.
+		d.settings.Logger.Info("First records accepted by the pipeline", zap.Int("records", records))
 	case d.long || d.rejections.any() || d.dropped.any():
 		d.settings.Logger.Info("The pipeline accepts events again")
-	case !d.hasAccepted:
-		d.settings.Logger.Info("First records accepted by the pipeline", zap.Int("records", records))
 	}
 	d.hasAccepted = true
 	d.resetLocked()

@@ -4,7 +4,11 @@ package health
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
+	"net/url"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +54,8 @@ func TestTheStatusAndTheLogHaveEachChangeOnce(t *testing.T) {
 		isOK     bool
 	}{
 		{func() { h.Waiting(Streams([]string{"", "a"})...) }, nil, 1, false},
-		{func() { h.Answered("") }, nil, 1, false},
+		{func() { h.Restarting("", watch.CauseUnavailable, errors.New("no")) }, []string{"Cannot watch events; retrying"}, 1, false},
+		{func() { h.Answered("") }, nil, 1, false}, // For the first time, it does not watch again.
 		{func() { h.Answered("a") }, nil, 1, true},
 		{func() { h.Answered("a") }, nil, 0, true},
 		{func() { h.Restarting("a", watch.CauseExpired, nil) }, nil, 0, true},
@@ -89,6 +94,24 @@ func TestAPipelineThatStartsLaterGetsTheStatus(t *testing.T) {
 func TestAMissingPermissionIsNamedWithItsRole(t *testing.T) {
 	for namespace, want := range map[string]string{"": "events of the cluster: bind a ClusterRole with", "a": "events of namespace a: bind a Role in namespace a with"} {
 		assert.ErrorContains(t, explain(namespace, watch.CauseForbidden, errors.New("no")), want)
+	}
+}
+
+func TestAnErrorOfTheNetworkHasAFix(t *testing.T) {
+	for name, test := range map[string]struct {
+		err error
+		fix string
+	}{
+		"no such host":          {&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "api"}}, "check the host name"},
+		"a refused connection":  {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "whether it runs"},
+		"no route":              {&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "network policies"},
+		"no answer in time":     {context.DeadlineExceeded, "network policies"},
+		"another certificate":   {&tls.CertificateVerificationError{Err: errors.New("unknown authority")}, "certificate authority"},
+		"an error of a program": {errors.New("disk full: free disk space"), ": disk full: free disk space"},
+	} {
+		err := explain("", watch.CauseOf(test.err), &url.Error{Op: "Get", URL: "https://192.0.2.1", Err: test.err})
+		require.ErrorContains(t, err, `events of the cluster: Get "https://192.0.2.1": `, name)
+		assert.ErrorContains(t, err, test.fix, name)
 	}
 }
 

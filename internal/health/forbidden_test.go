@@ -18,14 +18,14 @@ import (
 
 // What a custom resource lacks is no reason for a warning: the reference names the workload.
 func TestAMissingPermissionForOwnersIsLoggedOnce(t *testing.T) {
-	const add, get, list = "No permission to read this kind of owner", "chains end at such an object", "falling back to one GET per object"
+	const add, missing = "No permission to read this kind of owner", "Missing permission for this kind of owner"
 	for name, test := range map[string]struct {
 		resource schema.GroupResource
 		want     []string // level and a part of the message
 	}{
-		"pods":              {schema.GroupResource{Resource: "pods"}, []string{"warn " + get, "warn " + list}},
-		"Namespaces":        {schema.GroupResource{Resource: "namespaces"}, []string{"warn " + get, "warn " + list}}, // extract needs them
-		"Deployments":       {schema.GroupResource{Group: "apps", Resource: "deployments"}, []string{"warn " + get, "warn " + list}},
+		"pods":              {schema.GroupResource{Resource: "pods"}, []string{"warn " + missing}},
+		"Namespaces":        {schema.GroupResource{Resource: "namespaces"}, []string{"warn " + missing}}, // extract needs them
+		"Deployments":       {schema.GroupResource{Group: "apps", Resource: "deployments"}, []string{"warn " + missing}},
 		"a custom resource": {schema.GroupResource{Group: "monitoring.coreos.com", Resource: "prometheuses"}, []string{"info " + add}},
 		"ConfigMaps":        {schema.GroupResource{Resource: "configmaps"}, nil},
 		"Secrets":           {schema.GroupResource{Resource: "secrets"}, nil},
@@ -37,8 +37,8 @@ func TestAMissingPermissionForOwnersIsLoggedOnce(t *testing.T) {
 			h, err := health.New(settings)
 			require.NoError(t, err)
 			for range 3 {
-				h.Forbidden("get", test.resource, "shop")
 				h.Forbidden("list", test.resource, "shop")
+				h.Forbidden("get", test.resource, "shop")
 			}
 			require.Equal(t, len(test.want), logs.Len())
 			for i, entry := range logs.All() {

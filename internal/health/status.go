@@ -3,10 +3,14 @@
 package health
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -24,9 +28,9 @@ type Status struct {
 
 	// mu guards the following.
 	mu       sync.Mutex
-	hosts    []component.Host   // one for each pipeline's instance of the receiver
-	failing  map[string]failure // by the failing part of the receiver
-	reported map[string]bool    // the missing permissions for owners that are in the log
+	hosts    []component.Host              // one for each pipeline's instance of the receiver
+	failing  map[string]failure            // by the failing part of the receiver
+	reported map[schema.GroupResource]bool // the log has that a permission for these owners is missing
 
 	tagsLeftOut sync.Once // the log has it
 }
@@ -34,10 +38,12 @@ type Status struct {
 type failure struct {
 	cause string
 	err   error
+	// isFirst is set until the part has worked for the first time in a session: it does not work again.
+	isFirst bool
 }
 
 func newStatus(logger *zap.Logger) *Status {
-	return &Status{logger: logger, failing: map[string]failure{}, reported: map[string]bool{}}
+	return &Status{logger: logger, failing: map[string]failure{}, reported: map[schema.GroupResource]bool{}}
 }
 
 // AddHost adds the host of a pipeline's instance of the receiver. The status is reported to each.
@@ -55,21 +61,18 @@ func (s *Status) AddHost(host component.Host) {
 // Collector from reporting that the receiver works.
 var ErrNoAnswer = errors.New("the API server has not answered yet")
 
-// waiting is the cause of ErrNoAnswer. The log does not have it: each start begins with it.
-const waiting = "waiting"
-
-// Waiting records that nobody knows yet whether the streams work.
+// Waiting records that nobody knows yet whether the streams work. The log does not have it: each start begins with it.
 func (s *Status) Waiting(parts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, part := range parts {
-		s.failing[part] = failure{waiting, fmt.Errorf("%s: %w", part, ErrNoAnswer)}
+		s.failing[part] = failure{"waiting", fmt.Errorf("%s: %w", part, ErrNoAnswer), true}
 	}
 	s.reportLocked()
 }
 
-// Works records that a part works, or is not used now. The message is for the log, if that has the
-// failure; empty: it is not logged.
+// Works records that a part works, or is not used now. The message is for the log, if the part works
+// again; empty: it is not logged.
 func (s *Status) Works(part, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +81,7 @@ func (s *Status) Works(part, message string) {
 		return
 	}
 	delete(s.failing, part)
-	if message != "" && known.cause != waiting {
+	if message != "" && !known.isFirst {
 		s.logger.Info(message, zap.String("part", part))
 	}
 	s.reportLocked()
@@ -96,10 +99,11 @@ func (s *Status) AllWork(parts ...string) bool {
 func (s *Status) Failed(part, cause, message string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.failing[part]; ok && known.cause == cause {
+	known := s.failing[part]
+	if known.cause == cause {
 		return
 	}
-	s.failing[part] = failure{cause, err}
+	s.failing[part] = failure{cause, err, known.isFirst}
 	if message != "" {
 		s.logger.Warn(message, zap.Error(err))
 	}
@@ -149,25 +153,21 @@ func (s *Status) logForbidden(verb string, resource schema.GroupResource, namesp
 	if confidential[resource] || verb == "list" && !builtIn[resource] {
 		return
 	}
-	missing := verb + " " + resource.String()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reported[missing] {
+	if s.reported[resource] {
 		return
 	}
-	s.reported[missing] = true
+	s.reported[resource] = true
 	fields := []zap.Field{
 		zap.String("verb", verb), zap.String("resource", resource.String()), zap.String("namespace", namespace),
 		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: ['%s'], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)),
 	}
-	switch {
-	case builtIn[resource] && verb == "list":
-		s.logger.Warn("Missing permission to list this kind of owner; falling back to one GET per object", fields...)
-	case builtIn[resource]:
-		s.logger.Warn("Missing permission to read this kind of owner; chains end at such an object, which is then the workload, and its labels are missing", fields...)
-	default:
-		s.logger.Info("No permission to read this kind of owner; such an object is the workload. With the rule, records also have its labels and its own owners", fields...)
+	if builtIn[resource] {
+		s.logger.Warn("Missing permission for this kind of owner. Without get, chains end at such an object, and its labels are missing; without list, each object is one request", fields...)
+		return
 	}
+	s.logger.Info("No permission to read this kind of owner; such an object is the workload. With the rule, records also have its labels and its own owners", fields...)
 }
 
 // TagsLeftOut logs once that records have more tags than they have room for.
@@ -209,7 +209,26 @@ func explain(namespace string, cause watch.Cause, err error) error {
 	case watch.CauseUnauthorized:
 		return fmt.Errorf("the API server does not accept the credentials for events of %s: renew the token or certificate: %w", where(namespace), err)
 	default:
-		return fmt.Errorf("events of %s: %w", where(namespace), err)
+		return fmt.Errorf("events of %s: %w%s", where(namespace), err, fixOf(err))
+	}
+}
+
+// fixOf returns what to check after an error of the network; empty after any other.
+func fixOf(err error) string {
+	_, isName := errors.AsType[*net.DNSError](err)
+	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
+	_, isConnection := errors.AsType[*net.OpError](err)
+	switch {
+	case isName:
+		return "; check the host name of the API server, and DNS"
+	case isCertificate:
+		return "; check the address of the API server, and the certificate authority in the kubeconfig or the pod"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "; check the address of the API server, and whether it runs"
+	case isConnection, errors.Is(err, context.DeadlineExceeded):
+		return "; check the address of the API server, and network policies, firewalls and proxies before it"
+	default:
+		return ""
 	}
 }
 

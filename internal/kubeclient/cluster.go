@@ -32,9 +32,9 @@ func ClusterUID(ctx context.Context, client rest.Interface, logger *zap.Logger) 
 }
 
 // isAnswer reports whether a response with this status, which has no UID, is final: a permission is
-// missing, or a proxy does not let the request through. Any other error may be over soon. No status
-// means that there was no response.
+// missing, or a proxy does not let the request through. Any other error may be over soon, also that of
+// credentials, without which nothing works. No status means that there was no response.
 func isAnswer(status int) bool {
-	passing := []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
+	passing := []int{http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError && !slices.Contains(passing, status)
 }

@@ -95,7 +95,7 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 	// user did not choose.
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file%s", path, err, homeHint(path))
+		return nil, fmt.Errorf("kubeconfig: %q could not be read as a kubeconfig: %w; set kubeconfig to a file that the Collector may read, with what kubectl config view --raw prints%s", path, err, homeHint(path))
 	}
 	if allMissing {
 		return nil, fmt.Errorf("kubeconfig: %s %q, but there is no such file; set kubeconfig or KUBECONFIG to one that exists, or auth_type: %s in a pod%s",

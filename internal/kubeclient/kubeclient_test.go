@@ -23,8 +23,8 @@ contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {
 
 func TestTheEnvironmentNamesTheKubeconfig(t *testing.T) {
 	directory := t.TempDir()
-	good, empty, broken := filepath.Join(directory, "good"), filepath.Join(directory, "empty"), filepath.Join(directory, "broken")
-	for path, content := range map[string]string{good: kubeconfig, empty: "", broken: "clusters: [{"} {
+	good, empty, broken, text := filepath.Join(directory, "good"), filepath.Join(directory, "empty"), filepath.Join(directory, "broken"), filepath.Join(directory, "text")
+	for path, content := range map[string]string{good: kubeconfig, empty: "", broken: "clusters: [{", text: "Not found"} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	home := clientcmd.RecommendedHomeFile
@@ -51,7 +51,9 @@ func TestTheEnvironmentNamesTheKubeconfig(t *testing.T) {
 		"an empty entry in the list":      {list("", good), "", nil},
 		"an empty file":                   {empty, "", []string{"kubeconfig: nothing is configured in", empty}},
 		"an empty file and a missing one": {list(empty, missing), "", []string{"kubeconfig: nothing is configured in", empty, missing}},
-		"a broken file and a missing one": {list(broken, missing), "", []string{"could not be read", broken}},
+		"a file with something else":      {text, "", []string{`"` + text + `" could not be read as a kubeconfig: `, "kubectl config view --raw"}},
+		"a folder":                        {directory, "", []string{`"` + directory + `" could not be read as a kubeconfig: `, "set kubeconfig to a file that the Collector may read"}},
+		"a broken file and a missing one": {list(broken, missing), "", []string{"could not be read as a kubeconfig: ", broken}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

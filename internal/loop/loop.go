@@ -114,7 +114,7 @@ func (l *Loop) awaitNext(term context.Context, elections <-chan struct{}) <-chan
 
 // forgetStatus takes out of the component's status what a standby does not use.
 func (l *Loop) forgetStatus() {
-	for _, part := range append(health.Streams(l.Streams), clusterPart, progress.ConfigMapPart) {
+	for _, part := range append(health.Streams(l.Streams), progress.ConfigMapPart) {
 		l.Health.Works(part, "")
 	}
 }

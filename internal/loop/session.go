@@ -4,7 +4,6 @@ package loop
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -19,9 +18,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-// clusterPart is the part of the receiver that the component's status names if the cluster does not
-// answer which one it is.
-const clusterPart = "the identity of the cluster"
+// firstAnswer is the time after which the log has it that the API server does not answer.
+const firstAnswer = 2 * time.Second
 
 // listedPages is the maximum number of pages of lists that all streams together have in memory. A
 // page has at most 4 MiB, and three times as much when it is decoded.
@@ -64,20 +62,19 @@ func (l *Loop) runSession(stop, drain context.Context) {
 }
 
 // askCluster returns which cluster this is. It asks before the first list: the progress is that of one
-// cluster, and records name it. ok is false if stop ended before.
+// cluster, and records name it. Until it has an answer, no stream works. ok is false if stop ended before.
 func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
-	for began := time.Now(); stop.Err() == nil; progress.Pause(stop, progress.RetryRead) {
-		asking, cancel := context.WithTimeout(stop, progress.Slow)
+	for patience := firstAnswer; stop.Err() == nil; patience = progress.Slow {
+		asking, cancel := context.WithTimeout(stop, patience)
 		uid, err := kubeclient.ClusterUID(asking, l.Client, l.Logger)
 		cancel()
 		if err == nil {
-			l.Health.Works(clusterPart, "The cluster answers again")
 			return uid, true
 		}
-		if time.Since(began) >= progress.Slow {
-			l.Health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver emits no record until then",
-				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
+		if stop.Err() == nil {
+			l.Health.Restarting(l.Streams[0], watch.CauseOf(err), err)
 		}
+		progress.Pause(stop, progress.RetryRead)
 	}
 	return "", false
 }

@@ -43,7 +43,7 @@ const (
 )
 
 var (
-	errNoResponse = errors.New("the API server does not respond")
+	errNoResponse = errors.New("the API server does not respond: check network policies, firewalls and proxies before it")
 	errIdle       = errors.New("nothing came over the watch, not even its end: proxies may drop idle connections")
 	errEndless    = errors.New("the API server repeats a page of the list of events: check proxies before it")
 	errNoList     = errors.New("the API server answers with a list without a resource version: check proxies before it")

@@ -143,18 +143,26 @@ func (s *Stream) connect(ctx context.Context) error {
 
 // afterEnd returns the cause of an end and resets what the next attempt must not use.
 func (s *Stream) afterEnd(err error) Cause {
+	cause := CauseOf(err)
+	if cause == CauseExpired {
+		s.exactAt = ""
+		s.resourceVersion = ""
+	}
+	return cause
+}
+
+// CauseOf returns the cause of an end; nil is a normal end.
+func CauseOf(err error) Cause {
 	switch {
 	case err == nil:
 		return CauseEnded
 	case isExpired(err):
-		s.exactAt = ""
-		s.resourceVersion = ""
 		return CauseExpired
 	case apierrors.IsUnauthorized(err):
 		return CauseUnauthorized
 	case apierrors.IsForbidden(err):
 		return CauseForbidden
-	case errors.Is(err, errNoResponse):
+	case errors.Is(err, errNoResponse), errors.Is(err, context.DeadlineExceeded):
 		return CauseSilent
 	case errors.Is(err, errIdle):
 		return CauseIdle

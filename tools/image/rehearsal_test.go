@@ -237,9 +237,8 @@ func (r *rehearsal) checkImage(t *testing.T, pushed name.Digest) {
 func (r *rehearsal) checkChart(t *testing.T, image name.Digest) {
 	helm := filepath.Join(r.tools, "helm")
 	repository := image.Context().Name()
-	assert.Contains(t, renderChart(t, helm, r.registry, "--set", "image.repository="+repository), "image: "+repository+":"+version(t)+"\n")
-	byDigest := renderChart(t, helm, r.registry, "--set", "image.repository="+repository, "--set", "image.digest="+image.DigestStr())
-	assert.Contains(t, byDigest, "image: "+repository+"@"+image.DigestStr()+"\n")
+	byDigest := renderChart(t, helm, r.registry, "--set", "image.repository="+repository)
+	assert.Contains(t, byDigest, "image: "+repository+":"+version(t)+"@"+image.DigestStr()+"\n")
 }
 
 // checkInstallation installs the chart and the image from the registry on a real node. If this machine
@@ -279,26 +278,18 @@ func (r *rehearsal) checkSignatures(t *testing.T, image, chart name.Digest) {
 	assert.NoError(t, err, output)
 }
 
-// checkModules builds a Collector as users do, with the manifest of the page about the distribution. Go
-// gets the modules of the tags from a module proxy of files.
+// checkModules builds a Collector as users do, with the Dockerfile of examples/own-image. Go gets the modules of the
+// tags from a module proxy of files.
 func (r *rehearsal) checkModules(t *testing.T) {
 	const root = "github.com/kubeevents/kubeeventsreceiver"
-	proxy, own := t.TempDir(), t.TempDir()
+	proxy := t.TempDir()
 	released := filepath.Join(t.TempDir(), "released")
 	git(t, r.published, "clone", "--quiet", "--branch", "v"+version(t), r.published, released)
 	publish(t, released, proxy, root, "")
 	for _, directory := range nestedModules(t, r.clone) {
 		publish(t, released, proxy, root+"/"+directory, directory)
 	}
-	config := filepath.Join(own, "builder.yaml")
-	require.NoError(t, os.WriteFile(config, []byte(manifestForUsers(t, r.clone)), 0o600))
-
-	command := exec.CommandContext(t.Context(), filepath.Join(r.tools, "builder"), "--config", config)
-	command.Dir = own
-	command.Env = append(os.Environ(), moduleEnvironment(t, proxy, root)...)
-	text, err := command.CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	program := filepath.Join(own, "otelcol-custom", "otelcol-custom")
+	program := buildDockerfile(t, filepath.Join(r.clone, "examples", "own-image"), moduleEnvironment(t, proxy, root)).program(t)
 	info, err := buildinfo.ReadFile(program)
 	require.NoError(t, err)
 	ours := map[string]string{}
@@ -314,10 +305,36 @@ func (r *rehearsal) checkModules(t *testing.T) {
 		expected[root+"/"+directory] = "v" + version(t)
 	}
 	assert.Equal(t, expected, ours)
-	text, err = exec.CommandContext(t.Context(), program, "components").CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	assert.Contains(t, string(text), "- name: kube_events\n")
-	assert.Contains(t, string(text), "- name: event_page\n")
+	checkWithChart(t, r.clone, program)
+}
+
+// checkWithChart: the Collector would start with each golden output of the chart. In everything.yaml, the user adds
+// components of other projects.
+func checkWithChart(t *testing.T, sources, program string) {
+	t.Helper()
+	outputs, err := filepath.Glob(filepath.Join(sources, "e2e", "chart", "testdata", "*.yaml"))
+	require.NoError(t, err)
+	checked := 0
+	for _, output := range outputs {
+		name := filepath.Base(output)
+		if strings.HasSuffix(name, ".values.yaml") || name == "everything.yaml" {
+			continue
+		}
+		checked++
+		_, text, found := strings.Cut(read(t, filepath.Dir(output), name), "\n  config.yaml: |\n")
+		require.True(t, found, name)
+		text, _, _ = strings.Cut(text, "\n---")
+		text = strings.ReplaceAll(text, "/var/lib/otelcol", t.TempDir())
+		config := filepath.Join(t.TempDir(), "config.yaml")
+		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+		command := exec.CommandContext(t.Context(), program, "validate", "--config="+config, "--feature-gates=+extension.healthcheck.useComponentStatus")
+		for _, variable := range regexp.MustCompile(`env:([A-Z_]+)`).FindAllStringSubmatch(text, -1) {
+			command.Env = append(command.Env, variable[1]+"=http://127.0.0.1:4317")
+		}
+		problems, err := command.CombinedOutput()
+		assert.NoError(t, err, "%s: %s", name, problems)
+	}
+	assert.Greater(t, checked, 10)
 }
 
 // publish writes the module of a tag of a repository, in the form of a module proxy.

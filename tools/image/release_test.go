@@ -110,14 +110,6 @@ func TestReleaseNotesAreTheSectionOfTheVersion(t *testing.T) {
 	assert.Contains(t, printed, "CHANGELOG.md has no section about "+version(t))
 }
 
-// manifestForUsers is the manifest of the builder on the page about the distribution.
-func manifestForUsers(t *testing.T, sources string) string {
-	t.Helper()
-	block := regexp.MustCompile("(?ms)^```yaml\n(dist:.*?)^```$").FindStringSubmatch(read(t, sources, "distribution/README.md"))
-	require.NotNil(t, block)
-	return block[1]
-}
-
 // TestTheManifestForUsersHasTheVersionsOfTheDistribution: other versions are not tested together.
 func TestTheManifestForUsersHasTheVersionsOfTheDistribution(t *testing.T) {
 	t.Parallel()
@@ -126,7 +118,7 @@ func TestTheManifestForUsersHasTheVersionsOfTheDistribution(t *testing.T) {
 	for _, match := range module.FindAllStringSubmatch(read(t, repository, "distribution/builder.yaml"), -1) {
 		tested[match[1]] = strings.Replace(match[2], "v0.0.0", "v"+version(t), 1) // That of a directory.
 	}
-	used := module.FindAllStringSubmatch(manifestForUsers(t, repository), -1)
+	used := module.FindAllStringSubmatch(read(t, repository, "examples/own-image/builder.yaml"), -1)
 	require.NotEmpty(t, used)
 	for _, match := range used {
 		assert.Equal(t, tested[match[1]], match[2], match[1])

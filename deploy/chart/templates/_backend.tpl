@@ -35,6 +35,9 @@
 {{- range include "kube-events.signals" . | fromJsonArray -}}
 {{- range (get $preset .).exporters -}}
 {{- $exporter := include "kube-events.ownExporter" (list $ $preset) | fromYaml -}}
+{{- if and $.Values.backend.secret $preset.optionalKeys -}}
+{{- $_ := set $exporter "headers" (merge ($exporter.headers | default dict) (dict "Authorization" "${literalenv:BACKEND_AUTHORIZATION}")) -}}
+{{- end -}}
 {{- $changes := dig "config" "exporters" . dict $preset -}}
 {{- /* Headers and certificates are for the address in OTLP_ENDPOINT, not for another one. */ -}}
 {{- if hasKey $changes "endpoint" -}}{{- $exporter = omit $exporter "headers" "tls" -}}{{- end -}}
@@ -58,7 +61,7 @@
 {{- $preset := index . 1 -}}
 {{- with index . 0 -}}
 endpoint: ${env:OTLP_ENDPOINT{{ if not .Values.otlp.endpoint }}{{ with $preset.endpoint }}:-{{ . }}{{ end }}{{ end }}}
-{{ include "kube-events.headers" . }}
+{{ include "kube-events.headers" (list .Values.otlp "") }}
 {{ include "kube-events.tls" . }}
 # Without a queue, the receiver knows what the backend has accepted. It retries the rest itself.
 sending_queue: {enabled: false}
@@ -66,9 +69,21 @@ retry_on_failure: {enabled: false}
 {{- end -}}
 {{- end -}}
 
-{{/* The variable of a key in the backend's Secret. */}}
-{{- define "kube-events.backendVariable" -}}
-BACKEND_{{ . | upper | replace "-" "_" }}
+{{/* A variable whose value is in a Secret: (list VARIABLE SECRET KEY). */}}
+{{- define "kube-events.fromSecret" }}
+- name: {{ index . 0 }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ index . 1 | toYaml }}
+      key: {{ index . 2 | toYaml }}
+{{- end -}}
+
+{{/* The variables of the headers of a backend that are in Secrets: (list BACKEND VARIABLES). */}}
+{{- define "kube-events.secretHeaders" -}}
+{{- $variables := index . 1 -}}
+{{- range $header, $secret := (index . 0).secretHeaders }}
+{{- include "kube-events.fromSecret" (list (print $variables (include "kube-events.headerVariable" $header)) $secret.name $secret.key) }}
+{{- end }}
 {{- end -}}
 
 {{/* The variables of the backend. */}}
@@ -80,21 +95,17 @@ BACKEND_{{ . | upper | replace "-" "_" }}
 {{- end }}
 {{- if .Values.backend.secret }}
 {{- if not .Values.otlp.endpoint }}
-- name: OTLP_ENDPOINT
-  valueFrom:
-    secretKeyRef:
-      name: {{ .Values.backend.secret | toYaml }}
-      key: endpoint
+{{- include "kube-events.fromSecret" (list "OTLP_ENDPOINT" .Values.backend.secret "endpoint") }}
       {{- if $preset.endpoint }}
       optional: true
       {{- end }}
 {{- end }}
 {{- range concat $preset.keys ($preset.optionalKeys | default list) }}
-- name: {{ include "kube-events.backendVariable" . }}
-  valueFrom:
-    secretKeyRef:
-      name: {{ $.Values.backend.secret | toYaml }}
-      key: {{ . }}
+{{- include "kube-events.fromSecret" (list (printf "BACKEND_%s" (upper . | replace "-" "_")) $.Values.backend.secret .) }}
 {{- end }}
+{{- end }}
+{{- include "kube-events.secretHeaders" (list .Values.otlp "") }}
+{{- range $name, $backend := .Values.additionalBackends }}
+{{- include "kube-events.secretHeaders" (list $backend (include "kube-events.additionalVariables" $name)) }}
 {{- end }}
 {{- end -}}

@@ -1,5 +1,6 @@
 {{/* The Collector's configuration: that of the chart, and what the value `config` changes in it. */}}
 {{- define "kube-events.config" -}}
+{{- include "kube-events.checkValues" . -}}
 {{- $config := include "kube-events.ownConfig" . | fromYaml -}}
 {{- if hasKey $config "Error" -}}{{- fail (printf "the chart's own configuration is not valid YAML: %s" $config.Error) -}}{{- end -}}
 {{- if include "kube-events.sends" . -}}
@@ -8,7 +9,6 @@
 {{- $_ := set $config.service "extensions" (concat $config.service.extensions (keys ($sending.extensions | default dict) | sortAlpha)) -}}
 {{- end -}}
 {{- if .Values.rollouts.enabled -}}
-{{- include "kube-events.checkRollouts" . -}}
 {{- $rollouts := include "kube-events.rollouts" (list . $config) | fromYaml -}}
 {{- if hasKey $rollouts "Error" -}}{{- fail (printf "the chart's own configuration of rollouts is not valid YAML: %s" $rollouts.Error) -}}{{- end -}}
 {{- include "kube-events.merge" (list $config $rollouts) -}}
@@ -74,6 +74,7 @@ both: the receiver leaves labels that tell revisions apart out of the metric.
 {{- $metrics := list -}}
 {{- $logsProcessors := concat (list "memory_limiter" "resource/source") .Values.extraProcessors.logs -}}
 {{- $metricsProcessors := concat (list "memory_limiter") .Values.extraProcessors.metrics -}}
+{{- $additional := dict "logs" (append $logsProcessors "batch/additional") "metrics" (append $metricsProcessors "batch/additional") -}}
 {{- range include "kube-events.signals" . | fromJsonArray -}}
 {{- $pipeline := get $preset . -}}
 {{- if eq . "logs" -}}
@@ -128,7 +129,18 @@ processors:
   # the dashboards select.
   resource/source:
     attributes: [{key: log.source, value: kube_events, action: upsert}]
+  {{- if .Values.additionalBackends }}
+  # Passes each request on as it is, but no error: the receiver does not wait for additionalBackends.
+  batch/additional: {timeout: 0s}
+  {{- end }}
 exporters:
+  {{- range $name, $backend := .Values.additionalBackends }}
+  {{ include "kube-events.additionalExporter" (list $name $backend) }}:
+    endpoint: {{ $backend.endpoint | replace "$" "$$" | quote }}
+    {{- include "kube-events.headers" (list $backend (include "kube-events.additionalVariables" $name)) | nindent 4 }}
+    {{- include "kube-events.insecure" (list $backend.endpoint ($backend.protocol | default "http")) | nindent 4 }}
+    sending_queue: {sizer: bytes, queue_size: 16777216}
+  {{- end }}
   {{- if .Values.page.enabled }}
   event_page:
     {{- with .Values.page.hosts }}
@@ -199,6 +211,15 @@ service:
       processors: {{ toJson $metricsProcessors }}
       exporters: {{ toJson . }}
     {{- end }}
+    {{- range $name, $backend := .Values.additionalBackends }}
+    {{- range $signal := $backend.signals | default (include "kube-events.signals" $ | fromJsonArray) }}
+    # Without the processors of a preset, which are for its backend.
+    {{ $signal }}/{{ $name }}:
+      receivers: [kube_events]
+      processors: {{ get $additional $signal | toJson }}
+      exporters: [{{ include "kube-events.additionalExporter" (list $name $backend) }}]
+    {{- end }}
+    {{- end }}
   telemetry:
     logs: {encoding: json, disable_stacktrace: true}
     # The Collector's own metrics.
@@ -209,18 +230,17 @@ service:
               prometheus: {host: "", port: 8888}
 {{- end -}}
 
+{{/* The headers for a backend: (list BACKEND VARIABLES). VARIABLES is the prefix of the variables of its Secrets. */}}
 {{- define "kube-events.headers" -}}
-{{- $authorization := and .Values.backend.secret (has (.Values.backend.preset | default "otlp") (list "otlp" "loki")) -}}
-{{- if or .Values.otlp.headers .Values.otlp.secretHeaders $authorization -}}
+{{- $backend := index . 0 -}}
+{{- $variables := index . 1 -}}
+{{- if or $backend.headers $backend.secretHeaders -}}
 headers:
-  {{- if $authorization }}
-  Authorization: ${literalenv:{{ include "kube-events.backendVariable" "authorization" }}}
-  {{- end }}
-  {{- range $name, $value := .Values.otlp.headers }}
+  {{- range $name, $value := $backend.headers }}
   {{ $name }}: {{ $value | replace "$" "$$" | quote }}
   {{- end }}
-  {{- range $name, $_ := .Values.otlp.secretHeaders }}
-  {{ $name }}: ${literalenv:{{ include "kube-events.headerVariable" $name }}}
+  {{- range $name, $_ := $backend.secretHeaders }}
+  {{ $name }}: ${literalenv:{{ $variables }}{{ include "kube-events.headerVariable" $name }}}
   {{- end }}
 {{- end -}}
 {{- end -}}
@@ -233,10 +253,8 @@ headers:
 {{- end -}}
 
 {{- define "kube-events.tls" -}}
+{{- include "kube-events.insecure" (list .Values.otlp.endpoint .Values.otlp.protocol) -}}
 {{- if include "kube-events.usesTLS" . -}}
-{{- if not (hasPrefix "https://" (.Values.otlp.endpoint | default "https://")) -}}
-{{- fail "otlp.tls is set, but otlp.endpoint does not begin with https://" -}}
-{{- end -}}
 tls:
   {{- with .Values.otlp.tls }}
   {{- if .caSecret.name }}
@@ -256,4 +274,21 @@ tls:
   {{- end }}
   {{- end }}
 {{- end -}}
+{{- end -}}
+
+{{/* The exporter for gRPC uses TLS, whatever the scheme is: (list ADDRESS PROTOCOL). */}}
+{{- define "kube-events.insecure" -}}
+{{- if and (hasPrefix "http://" (index . 0)) (eq (index . 1) "grpc") -}}
+tls: {insecure: true}
+{{- end -}}
+{{- end -}}
+
+{{/* The exporter of one of additionalBackends: (list NAME BACKEND). */}}
+{{- define "kube-events.additionalExporter" -}}
+otlp_{{ (index . 1).protocol | default "http" }}/{{ index . 0 }}
+{{- end -}}
+
+{{/* The prefix of the variables of one of additionalBackends. */}}
+{{- define "kube-events.additionalVariables" -}}
+{{ . | upper | replace "-" "_" }}_
 {{- end -}}

@@ -22,19 +22,21 @@ app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end -}}
 
 {{- define "kube-events.labels" -}}
-{{- include "kube-events.labelsAnd" (list . dict) -}}
-{{- end -}}
-
-{{/* The labels of all objects, and others: (list $ OTHERS). */}}
-{{- define "kube-events.labelsAnd" -}}
-{{- $others := index . 1 -}}
-{{- with index . 0 -}}
-{{ include "kube-events.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-{{- with merge (dict) $others .Values.commonLabels }}
+{{ include "kube-events.selector" (index . 0) }}
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+{{- with merge (dict) (index . 1) (index . 0).Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
+
+{{/* The labels and annotations of an object, and others: (list $ LABELS ANNOTATIONS). */}}
+{{- define "kube-events.metadata" -}}
+labels:
+  {{- include "kube-events.labels" . | nindent 2 }}
+{{- with merge (dict) (index . 2) (index . 0).Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/* A ClusterRole with this label adds its rules to the permissions of the Collector. */}}
@@ -52,8 +54,13 @@ kubeevents.github.io/aggregate-to-{{ include "kube-events.name" . }}
 {{- /* The part before the first slash is a registry if it has a dot or a port, or is localhost. */ -}}
 {{- $repository = printf "%s/%s" . (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $repository "") -}}
 {{- end -}}
+{{- /* A release notes what it pushed: REPOSITORY:TAG@DIGEST. Another registry may have another copy. */ -}}
+{{- $released := splitList "@" (index .Chart.Annotations "kubeevents.github.io/image") -}}
+{{- $version := printf "%s:%s" $repository .Chart.AppVersion -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" $repository .Values.image.digest -}}
+{{- else if and (eq $version (first $released)) (not .Values.image.tag) -}}
+{{- printf "%s@%s" $version (last $released) -}}
 {{- else -}}
 {{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}

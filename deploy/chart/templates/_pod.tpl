@@ -10,13 +10,6 @@
   value: {{ . }}
 {{- end }}
 {{- include "kube-events.backendEnv" . }}
-{{- range $header, $secret := .Values.otlp.secretHeaders }}
-- name: {{ include "kube-events.headerVariable" $header }}
-  valueFrom:
-    secretKeyRef:
-      name: {{ $secret.name | toYaml }}
-      key: {{ $secret.key | toYaml }}
-{{- end }}
 {{- include "kube-events.extraEnv" . }}
 {{- end -}}
 

@@ -19,6 +19,7 @@ exporters:
   {{ $exporter }}:
     {{- if .Values.rollouts.endpoint }}
     endpoint: {{ .Values.rollouts.endpoint | replace "$" "$$" | quote }}
+    {{- include "kube-events.insecure" (list .Values.rollouts.endpoint .Values.otlp.protocol) | nindent 4 }}
     {{- else }}
     {{- include "kube-events.ownExporter" (list . dict) | fromYaml | toYaml | nindent 4 }}
     {{- end }}
@@ -35,11 +36,5 @@ service:
       receivers: [kube_rollouts]
       processors: [memory_limiter]
       exporters: [{{ $exporter }}]
-{{- end -}}
-{{- end -}}
-
-{{- define "kube-events.checkRollouts" -}}
-{{- if and .Values.rollouts.enabled (not .Values.rollouts.endpoint) (or (not .Values.otlp.endpoint) .Values.backend.preset) -}}
-{{- fail "rollouts.enabled has no backend for traces: set rollouts.endpoint (such as http://jaeger-collector.observability:4318), or otlp.endpoint without backend.preset" -}}
 {{- end -}}
 {{- end -}}

@@ -78,8 +78,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata:
   name: {{ $name }}
-  labels:
-    {{- include "kube-events.labels" . | nindent 4 }}
+  {{- include "kube-events.metadata" (list . dict dict) | nindent 2 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole

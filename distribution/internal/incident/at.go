@@ -190,12 +190,12 @@ func (w *workloadAt) addRollouts(of *workload) {
 		read = rolloutsIn(w.facts)
 	}
 	if !of.last.After(w.now) {
-		of.read = read
+		w.model.keep(of, read)
 	}
 	nodes := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
 		r := read.Workloads[key]
-		rolled, states := r.States(options(w.now))
+		rolled, states := r.States(rollout.Options{Now: w.now})
 		for _, pod := range states {
 			w.pods[pod.UID] = &pod
 			nodes[pod.Node] = true

@@ -64,7 +64,7 @@ func NewModel(now time.Time) *Model {
 // Since returns from when on records are complete.
 func (m *Model) Since(now time.Time) time.Time { return later(m.since, now.Add(-Horizon)) }
 
-// Size returns about how many bytes the facts take.
+// Size returns about how many bytes the Model takes.
 func (m *Model) Size() int { return m.bytes }
 
 // Dropped returns what there was no room for in a namespace; empty: in all of them.
@@ -116,9 +116,21 @@ func (m *Model) add(f *Fact) {
 
 func (w *workload) space() space { return space{w.key.Cluster, w.key.Namespace} }
 
-// account notes that the facts of a workload have changed by a number of bytes.
+// account notes that the facts of a workload have changed by a number of bytes. What was read of
+// them is no longer true.
 func (m *Model) account(w *workload, bytes int) {
+	if w.read != nil {
+		bytes -= w.read.Size()
+	}
 	w.bytes, m.bytes, w.read = w.bytes+bytes, m.bytes+bytes, nil
+}
+
+// keep notes what all facts of a workload show of rollouts, if there is room for it.
+func (m *Model) keep(w *workload, read *rollout.Model) {
+	if w.read == nil && m.bytes+read.Size() <= maxBytes {
+		m.account(w, read.Size())
+		w.read = read
+	}
 }
 
 // thin drops facts of a workload: those that are no warnings first, the oldest first.
@@ -134,9 +146,15 @@ func (m *Model) thin(w *workload, count int) {
 	m.dropped(w).Facts += count
 }
 
-// bound drops the workloads that have been quiet for the longest time, of the namespace that takes
-// most.
+// bound drops what can be read again, and then the workloads that have been quiet for the longest
+// time, of the namespace that takes most.
 func (m *Model) bound() {
+	if m.bytes <= maxBytes {
+		return
+	}
+	for _, w := range m.workloads {
+		m.account(w, 0)
+	}
 	if m.bytes <= maxBytes {
 		return
 	}

@@ -194,6 +194,20 @@ func TestSizeIsWhatMemoryTakes(t *testing.T) {
 	}
 }
 
+// TestWhatALookKeepsIsInTheBound: what a look leaves for the next one counts, too.
+func TestWhatALookKeepsIsInTheBound(t *testing.T) {
+	s := newStory(t)
+	for i := range 4000 {
+		s.read(fmt.Sprintf("1:00 Pod/web%d-aaa-%d !BackOff{app}: Back-off restarting failed container app in pod %d", i%400, i, i))
+	}
+	facts, before := s.model.Size(), heap()
+	s.model.At(began.Add(2*time.Minute), incident.Query{})
+	s.read("2:00 Pod/other-aaa-1 !BackOff{app}: Back-off restarting failed container app") // Ends the answer.
+	used := heap() - before
+	assert.InEpsilon(t, used, s.model.Size()-facts, 0.5, "%d bytes of heap", used)
+	runtime.KeepAlive(s)
+}
+
 func heap() int {
 	runtime.GC()
 	var m runtime.MemStats

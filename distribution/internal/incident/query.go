@@ -184,11 +184,6 @@ func (v *At) Values() Values {
 	return Values{ordered(counts[0]), ordered(counts[1]), ordered(counts[2]), ordered(counts[3])}
 }
 
-// idle is the time without news after which what a rollout lacks counts as a failure.
-const idle = 5 * time.Minute
-
-func options(now time.Time) rollout.Options { return rollout.Options{Idle: idle, Now: now} }
-
 // Spans returns the spans of the rollouts of the workload that the Query chooses.
 func (v *At) Spans() (spans []rollout.Span) {
 	for _, w := range v.workloads {
@@ -197,7 +192,7 @@ func (v *At) Spans() (spans []rollout.Span) {
 		}
 		for _, known := range w.rollouts {
 			for _, revision := range slices.Sorted(maps.Keys(known.Revisions)) {
-				for _, part := range known.Spans(revision, options(v.now)) {
+				for _, part := range known.Spans(revision, rollout.Options{Now: v.now}) {
 					spans = append(spans, part.Spans...)
 				}
 			}

@@ -76,6 +76,7 @@ type Scaling struct {
 	Revision string
 	From, To int
 	Up       bool
+	Existed  bool // the message is not that of a new ReplicaSet
 }
 
 // ScalingOf parses the message of a ScalingReplicaSet.
@@ -89,7 +90,8 @@ func ScalingOf(message string) (s Scaling, ok bool) {
 	switch from := match[3] + match[5]; {
 	case from != "":
 		s.From, _ = strconv.Atoi(from)
-	case s.Up: // Kubernetes 1.28 to 1.31 leave it out if they have created the ReplicaSet.
+		s.Existed = match[5] != "" // Kubernetes 1.28 to 1.31
+	case s.Up: // They leave it out if they have created the ReplicaSet.
 		s.From = 0
 	}
 	return s, true

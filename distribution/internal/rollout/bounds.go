@@ -40,6 +40,20 @@ func sizeOf(events map[string]Event) (size int) {
 	return size
 }
 
+// measure counts the bytes of a model that was not joined.
+func (m *Model) measure() {
+	for _, w := range m.Workloads {
+		m.bytes += workloadBytes + w.bytes()
+		for name, r := range w.Revisions {
+			for uid, p := range r.Pods {
+				r.pods += p.size(uid)
+			}
+			r.bytes = r.size(name)
+			m.bytes += r.bytes
+		}
+	}
+}
+
 // Size returns about how many bytes the model takes.
 func (m *Model) Size() int { return m.bytes }
 

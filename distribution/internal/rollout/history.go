@@ -35,7 +35,7 @@ func (w *Workload) again(h history) (cuts []episode) {
 		activation := w.Activations[a.activation]
 		before := previous[activation.Controller]
 		known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
-		if known && (before.revision != a.revision || w.replaces(h, activation)) {
+		if known && (before.revision != "" && before.revision != a.revision || w.replaces(h, activation)) {
 			cuts = append(cuts, a)
 		}
 		previous[activation.Controller], seen[a.revision] = a, true
@@ -43,12 +43,11 @@ func (w *Workload) again(h history) (cuts []episode) {
 	return cuts
 }
 
-// replaces reports whether another revision had pods when this one was scaled up from zero: the
-// last known scaling of the other one was up. If this revision was active before, its rollout was
-// undone.
+// replaces reports whether another revision had pods when this one was scaled up from zero. If this
+// revision was active before, its rollout was undone.
 func (w *Workload) replaces(h history, a Activation) bool {
 	for name, r := range w.Revisions {
-		if _, s, ok := h.stepsOf(r).since(a.At); ok && s.Up && s.To > 0 && name != a.Revision && r.Controller == a.Controller {
+		if name != a.Revision && r.Controller == a.Controller && h.stepsOf(r).replicas(a.At) > 0 {
 			return true
 		}
 	}
@@ -58,7 +57,7 @@ func (w *Workload) replaces(h history, a Activation) bool {
 // placeOf returns what one pod of the owner has at a time: its node in a DaemonSet, else its name.
 func (w *Workload) placeOf(revision string, pod *Pod) string {
 	if strings.HasPrefix(w.controllerOf(revision), "daemonset.") {
-		return pod.Node
+		return cmp.Or(pod.Node, pod.Name)
 	}
 	return pod.Name
 }
@@ -67,7 +66,10 @@ func (w *Workload) placeOf(revision string, pod *Pod) string {
 func IsJob(revision string) bool { return strings.HasPrefix(revision, "job.batch/") }
 
 // siblings reports whether the same object makes both revisions, so that one can replace the other.
-func (w *Workload) siblings(a, b string) bool { return w.controllerOf(a) == w.controllerOf(b) }
+// A Job replaces none.
+func (w *Workload) siblings(a, b string) bool {
+	return !IsJob(b) && w.controllerOf(a) == w.controllerOf(b)
+}
 
 func (w *Workload) controllerOf(revision string) string {
 	if r := w.Revisions[revision]; r != nil {
@@ -157,9 +159,6 @@ func (h history) at(revision string, began int64) episode {
 // replaced returns the rollout that ended a pod of another rollout. ok is false if none is known:
 // the pod ended for another reason, such as a scale-down.
 func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok bool) {
-	if IsJob(own.revision) {
-		return by, false
-	}
 	for _, e := range h.episodes {
 		isOwn := e.revision == own.revision && e.activation == own.activation
 		wasUndone := e.undone != 0 && e.undone < stop-int64(StopWindow)
@@ -177,7 +176,7 @@ func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok 
 // end returns the time at which the next rollout of the same revision begins.
 func (h history) end(own episode) int64 {
 	for _, e := range h.episodes {
-		if e.revision == own.revision && compareEpisodes(e, own) > 0 && e.activation != own.activation {
+		if e.revision == own.revision && compareEpisodes(e, own) > 0 {
 			return e.start
 		}
 	}

@@ -14,7 +14,7 @@ type Model struct {
 	Workloads map[string]*Workload `json:"w,omitempty"`
 	// Lacks has the attributes that records did not have, so that they say nothing. Read sets it.
 	Lacks []string `json:"-"`
-	bytes int      // that the model takes, about; only Join counts them
+	bytes int      // that the model takes, about
 }
 
 // Workload is an object without an owner, such as a Deployment, and what it rolled out in a
@@ -38,7 +38,7 @@ type Activation struct {
 	Revision   string `json:"r"`
 	Controller string `json:"o,omitempty"` // of the revision, which the model can forget first
 	At         int64  `json:"t"`
-	Repeated   bool   `json:"x,omitempty"` // the Event has occurred before
+	Repeated   bool   `json:"x,omitempty"` // the revision is older
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name

@@ -38,6 +38,17 @@ func TestTracesOfRestarts(t *testing.T) {
 	assert.Subset(t, idsOf(read(t, "a virtual machine that starts again")), ids)
 }
 
+// TestScaleUpWithoutMemory: a process that knows only a scale-up from zero delivers the same spans
+// as one that knows the rollout, and nothing about the rollout.
+func TestScaleUpWithoutMemory(t *testing.T) {
+	t.Parallel()
+	scaleUp := read(t, "from zero again, by a process that does not know the revision")
+	whole := append(read(t, "a first rollout"), storyOf("40m0s Deployment/shop ScalingReplicaSet: Scaled down replica set shop-aaa from 2 to 0")...)
+	spans := spansOf(modelOf(scaleUp), late)
+	require.NotEmpty(t, spans)
+	assert.Subset(t, spansOf(modelOf(append(whole, scaleUp...)), late), spans)
+}
+
 // TestForbiddenOwner: an account that may not read the custom resource above a Deployment or a
 // StatefulSet gets the same traces. When the permission is granted, they stay as they are.
 func TestForbiddenOwner(t *testing.T) {

@@ -12,13 +12,22 @@ import (
 
 // Options has what spans depend on, other than records.
 type Options struct {
-	// Idle is the time that a rollout that is not complete waits for news.
+	// Idle is the time that a rollout that is not complete waits for news, before it is delivered.
 	Idle time.Duration
-	// Settle is the time that a complete rollout waits for news.
+	// Settle is the time that a complete rollout waits for news, before it is delivered.
 	Settle time.Duration
-	// Now decides one question only: whether a probe still fails. No Event says that it succeeds.
+	// Now decides whether something still fails: no Event says that a probe succeeds, or that a
+	// container goes on.
 	Now time.Time
 }
+
+// patience is the time that a program has to become ready. What happens later is no part of its
+// start.
+const patience = int64(5 * time.Minute)
+
+// pause is the time after which a probe that has failed has succeeded, if it has not failed again,
+// and in which what ends a rollout can end its pods.
+const pause = int64(StopWindow) / 2
 
 // view holds what is known of one pod, in the order of time.
 type view struct {
@@ -35,6 +44,7 @@ type view struct {
 	failing occurrences // those of others that did not recover
 	limit   int64       // what happens later is no part of its start
 	settled bool        // it is proven to be available, or its Job has ended
+	decided int64       // when it is known whether a container that crashed goes on; 0: it is
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
 	stopped int64
 	// gone reports that the pod ended, was deleted, or lost its place to another one before its
@@ -77,27 +87,30 @@ func (v *view) addStart() {
 }
 
 // judge decides what failed at the start of the pod, which was a part of a rollout.
-func (v *view) judge(x *run, o Options) {
+func (v *view) judge(x *run) {
 	if started := v.startedAt(); started != 0 {
-		v.limit = started + int64(o.Idle)
+		v.limit = started + patience
 		if x.left == 0 && !IsJob(x.revision) { // Nothing waits for the pod any more.
 			v.settled = x.proof >= started
-			v.limit = max(x.proof, started+int64(min(StopWindow, o.Idle)))
+			v.limit = max(x.proof, started+int64(StopWindow))
 		}
 	}
 	for i := range v.phases {
 		if p := &v.phases[i]; p.name == "restart" {
-			soon := p.end + int64(o.Idle/2)
+			soon := p.end + patience/2
 			p.late = p.start > v.limit
 			// A container that crashed again and again can run at this moment: a proof shows that
 			// it goes on, or some time.
-			isRecent := min(x.until, o.Now.UnixNano())-p.end <= int64(o.Idle)
+			isRecent := min(x.until, x.now)-p.end <= patience
 			crashes := x.left > 0 && x.proof < p.end && isRecent && p.warnings.count() >= leastCrashes
+			if crashes && p.missing == "" && x.until == always {
+				v.decided = max(v.decided, p.end+patience+1)
+			}
 			p.fail(p.end <= v.limit && !IsJob(x.revision) && (crashes || v.endedBefore(soon)))
 		}
 	}
 	v.failing = v.others.which(func(e *occurrence) bool {
-		return !e.Harmless && e.First <= v.limit && !v.recovered(e, x, o)
+		return !e.Harmless && e.First <= v.limit && !v.recovered(e, x)
 	})
 	v.active = v.endOf(func(p *phase) bool { return !p.late })
 }
@@ -189,7 +202,7 @@ func isStopping(pod *Pod) bool {
 }
 
 // recovered reports whether something shows that a warning is over.
-func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
+func (v *view) recovered(warning *occurrence, x *run) bool {
 	if warning.Reason != reasonUnhealthy {
 		later := v.events.with(reasonPulling, reasonPulled, record.KindPresent, reasonCreated, reasonStarted)
 		return len(later) > 0 && later.last() >= warning.Last
@@ -197,27 +210,19 @@ func (v *view) recovered(warning *occurrence, x *run, o Options) bool {
 	if started := v.startedAt(); started != 0 && x.proof >= max(started, warning.Last) {
 		return true
 	}
-	// A kubelet that has written many Events about the pod writes one in five minutes, however
-	// often the probe fails.
-	pause, many := int64(min(StopWindow, o.Idle)), v.events.without(ReasonScheduled, reasonUnplaced).count() >= ManyEvents
-	wait := pause
+	many := v.events.without(ReasonScheduled, reasonUnplaced).count() >= ManyEvents
+	quiet, wait := pause, pause
 	switch {
-	case many:
-		pause = int64(o.Idle + o.Idle/2)
-		wait = pause
-	case x.until != always: // Another rollout ends the time in which it can fail again.
-		wait = pause / 2
+	// The probe of a healthy pod can fail while it ends: only the first failure is one of the start.
+	case warning.Last > x.now, !many && v.stop != nil && warning.Last >= v.stop.start:
+		return x.now-warning.First > pause
+	case many: // The kubelet writes one in five minutes, however often the probe fails.
+		quiet = patience + patience/2
+		wait = quiet
+	case x.until == always: // Else another rollout ends the time in which it can fail again.
+		wait = 2 * pause
 	}
-	if o.Now.UnixNano()-warning.Last <= wait {
-		return false
-	}
-	// A failure long after the start is not the one of the start, and the probe of a healthy pod
-	// can fail while it ends.
-	isAnother := !many && (warning.Last > v.limit || v.stop != nil && warning.Last >= v.stop.start)
-	if !many {
-		pause /= 2 // A kubelet writes about each failure.
-	}
-	return isAnother || !v.endedBefore(warning.Last+pause)
+	return x.now-warning.Last > wait && !v.endedBefore(warning.Last+quiet)
 }
 
 // ManyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not

@@ -54,6 +54,7 @@ func Read(records []*record.Record, known *Model) (*Model, int) {
 			used++
 		}
 	}
+	in.to.measure()
 	return in.to, used
 }
 
@@ -180,11 +181,11 @@ func (in reader) readScaling(of *record.Record) bool {
 	}
 	e, r := eventOf(of), in.revision(of, scaling.Revision)
 	r.joinSteps(stepsOf(e, scaling))
-	if scaling.Up {
-		r.First = earliest(r.First, e.First)
+	if scaling.Up { // A former occurrence shows that the revision is older, and not what it was then.
+		r.First = earliest(r.First, e.Last)
 	}
 	if scaling.From == 0 {
-		activation := Activation{Revision: scaling.Revision, Controller: of.Controller, At: e.Last, Repeated: e.Count > 1}
+		activation := Activation{Revision: scaling.Revision, Controller: of.Controller, At: e.Last, Repeated: e.Count > 1 || scaling.Existed}
 		put(&in.workload(of.Subject).Activations, cmp.Or(of.ID, of.Event), activation)
 	}
 	return true

@@ -20,7 +20,6 @@ type run struct {
 	closed   int64 // when it was complete, replaced or taken back, and something else began; always: it was not
 	pods     []*view
 	initial  []*view // without those that a later scale-up made
-	created  int     // pods that were created in the rollout
 	planned  int     // pods that it wants
 	lowered  int     // pods that the owner scaled it down to afterwards; 0: it did not
 	scaled   int     // pods that the owner scaled it up to; 0: not known
@@ -32,10 +31,10 @@ type run struct {
 	events   occurrences
 	last     int64  // the last time of an Event or a scaling
 	begins   bool   // the first record is one that begins a rollout
-	hasOwn   bool   // an Event above the pods shows that the rollout exists
+	hasOwn   bool   // a record that is not about a pod shows that the rollout exists
 	replaced string // the revision that it replaces; empty: not known, or none
-	// now and idle are those of the Options.
-	now, idle int64
+	now      int64  // of the Options, or until when what happens can change what it was
+	decided  int64  // when time alone does not change it any more
 }
 
 // runs returns the rollouts of a revision, the oldest first, and its pods.
@@ -48,7 +47,7 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 		if e.revision != revision {
 			continue
 		}
-		if x := w.newRun(h, e, views, o); x.isKnown() {
+		if x := w.newRun(h, e, views, o); x.isKnown() && !w.isOlder(h, x) {
 			all = append(all, x)
 		}
 	}
@@ -57,28 +56,35 @@ func (w *Workload) runs(h history, revision string, o Options) (all []*run, view
 
 func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 	r := w.Revisions[e.revision]
-	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano(), idle: int64(o.Idle)}
+	x := &run{episode: e, end: e.start, until: w.nextOf(h, e), replaced: w.replacedBy(h, e), now: o.Now.UnixNano()}
+	if x.until != always {
+		x.decided = x.until + pause
+		x.now = min(x.now, x.decided)
+	}
 	w.noteFormer(h, x)
 	for _, v := range views {
 		if v.start != 0 && h.at(e.revision, v.began) == e {
-			v.judge(x, o)
+			v.judge(x)
+			x.decided = max(x.decided, v.decided)
 			x.pods = append(x.pods, v)
 		}
 	}
 	next := h.end(e)
 	steps := slices.DeleteFunc(slices.Clone(h.stepsOf(r)), func(s Step) bool { return s.At < e.start || s.At >= next })
-	until := x.closedBy(steps, next, o)
+	until := x.closedBy(steps, next)
 	x.closed = until
 	if x.until != always { // The last pods of one that another rollout replaced, or that was taken back, end a bit later.
 		x.closed = min(until, x.until+int64(StopWindow))
 	}
 	for _, v := range x.pods {
-		if len(x.initial) == 0 || v.began <= until {
+		if v.began <= until {
 			x.initial, x.end = append(x.initial, v), max(x.end, v.end)
 			x.begins = x.begins || v.created != 0
 		}
 	}
-	x.created = countBetween(r.Names.Created, e.start-skew, until)
+	for _, times := range r.Names.Created {
+		x.hasOwn = x.hasOwn || isBetween(times, e.start-skew, until)
+	}
 	for _, step := range steps {
 		x.addStep(step, until)
 	}
@@ -94,8 +100,6 @@ func (w *Workload) newRun(h history, e episode, views []*view, o Options) *run {
 			v.settled = true
 		}
 	}
-	// If the revision had pods before, its start is not known.
-	x.begins = (x.begins || x.created > 0) && x.before == 0
 	return x
 }
 
@@ -106,7 +110,7 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 		until = e.undone
 	}
 	for _, other := range h.episodes {
-		if other.start > e.start && !IsJob(e.revision) && w.siblings(other.revision, e.revision) {
+		if other.start > e.start && w.siblings(other.revision, e.revision) {
 			return min(until, other.start)
 		}
 	}
@@ -118,7 +122,7 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 func (w *Workload) noteFormer(h history, x *run) {
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]
-		if !w.isFormer(name, x) {
+		if name == x.revision || !w.siblings(name, x.revision) || r.First >= x.start {
 			continue
 		}
 		left, ended := 0, 0
@@ -141,11 +145,6 @@ func (w *Workload) noteFormer(h history, x *run) {
 	}
 }
 
-// isFormer reports whether a rollout can replace the pods of another revision. A Job replaces none.
-func (w *Workload) isFormer(name string, x *run) bool {
-	return !IsJob(x.revision) && name != x.revision && w.siblings(name, x.revision) && w.Revisions[name].First < x.start
-}
-
 // endOf returns when a pod was deleted, or killed; 0: nothing shows that it was.
 func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 	at := firstAfter(bothTimes(r.Names.Deleted[pod.Name], w.Names.Deleted[pod.Name]), r.began(pod))
@@ -157,18 +156,18 @@ func (w *Workload) endOf(r *Revision, pod *Pod) int64 {
 
 // closedBy returns when the rollout was complete, and something else began; until: it was not. The
 // steps are in the order of time, as are the pods.
-func (x *run) closedBy(steps []Step, until int64, o Options) int64 {
+func (x *run) closedBy(steps []Step, until int64) int64 {
 	wanted, count, started, last, isScaled := 0, 0, 0, int64(0), len(steps) > 0
 	complete := func() (at int64) {
 		switch {
 		case x.left > 0, started == 0, started < cmp.Or(wanted, count):
 			return always
 		case !isScaled: // A StatefulSet can take long between two pods.
-			return max(last, x.proof) + int64(o.Idle)
+			return max(last, x.proof) + patience
 		case x.proof >= last:
 			return x.proof
 		}
-		return last + int64(min(StopWindow, o.Idle))
+		return last + int64(StopWindow)
 	}
 	scale := func(until int64) (closed bool) {
 		for len(steps) > 0 && steps[0].At <= until {
@@ -203,22 +202,13 @@ func (x *run) addStep(s Step, until int64) {
 	case !s.Up && s.To > 0 && s.At < x.until-int64(StopWindow): // Else for the sake of the next rollout.
 		x.lowered = s.To
 	case s.Up && s.At <= until:
-		if x.scaled == 0 || s.From < x.before {
+		if x.scaled == 0 {
 			x.before = s.From
 		}
 		x.first, x.scaled, x.lowered = cmp.Or(x.first, s.To-s.From), max(x.scaled, s.To), 0
 		x.hasOwn, x.last = true, max(x.last, s.At)
 		x.begins = x.begins || s.From == 0
 	}
-}
-
-func countBetween(names map[string][]int64, from, until int64) (count int) {
-	for times := range maps.Values(names) {
-		if isBetween(times, from, until) {
-			count++
-		}
-	}
-	return count
 }
 
 func isBetween(times []int64, from, until int64) bool {
@@ -251,15 +241,17 @@ func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end 
 
 // wanted returns how many pods the owner wants, if no scaling has a record: a StatefulSet, a
 // DaemonSet and a Job emit none. It leaves out pods that ended, were deleted or were replaced
-// before the rollout ended. A Job's pod that ended after its start is not gone.
+// before the rollout ended.
 func (w *Workload) wanted(x *run, until int64) (count int) {
 	latest, seen := map[string]*view{}, map[string]bool{}
-	for _, v := range x.initial {
-		isDone := IsJob(x.revision) && v.hasStarted()
-		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !isDone
-		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
+	for i, v := range x.initial {
+		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v)
+		place := w.placeOf(x.revision, v.pod)
 		if former := latest[place]; former != nil {
 			former.gone = true
+		}
+		if IsJob(x.revision) {
+			v.replaceIn(x.initial[:i])
 		}
 		latest[place], seen[v.pod.Name] = v, true
 	}
@@ -279,7 +271,21 @@ func (w *Workload) wanted(x *run, until int64) (count int) {
 	for _, v := range latest {
 		v.gone = false // Nothing came after it.
 	}
-	return max(len(latest), x.created)
+	return len(latest)
+}
+
+// retryDelay is the shortest time after which a Job replaces a pod that has failed.
+const retryDelay = int64(10 * time.Second)
+
+// replaceIn notes that the pod of a Job takes the place of one that had started before. No Event
+// says that a pod has ended: a Job that needs several pods, one after the other, looks the same.
+func (v *view) replaceIn(earlier []*view) {
+	for _, former := range earlier {
+		if started := former.startedAt(); !former.gone && started != 0 && v.began >= started+retryDelay {
+			former.gone = true
+			return
+		}
+	}
 }
 
 // isDeleted reports whether the owner deleted a pod that began at a time, before the rollout ended.
@@ -289,7 +295,24 @@ func (w *Workload) isDeleted(x *run, name string, began int64) bool {
 }
 
 // isKnown reports whether there is more than the end of pods.
-func (x *run) isKnown() bool { return len(x.pods)+x.created > 0 || x.hasOwn }
+func (x *run) isKnown() bool { return len(x.pods) > 0 || x.hasOwn }
+
+// isOlder reports whether a rollout began before all that is known of it: a scaling of an older
+// revision is known first. The trace of the rollout was delivered, unless nobody saw it.
+func (w *Workload) isOlder(h history, x *run) bool {
+	steps := h.stepsOf(w.Revisions[x.revision])
+	if x.replaced != "" || x.activation != "" || len(steps) == 0 || x.start < steps[0].At-skew {
+		return false
+	}
+	began := 0
+	for _, v := range x.pods {
+		if v.began <= steps[0].At+int64(StopWindow) {
+			began++
+		}
+	}
+	hadPods := steps[0].From > 0 && began < max(steps[0].From, steps[0].To)
+	return hadPods || w.Activations[w.recordOf(x.episode)].Repeated
+}
 
 // count counts pods that are not gone.
 func (x *run) count(condition func(*view) bool) (count int) {
@@ -337,9 +360,9 @@ const (
 func (x *run) outcome() string {
 	hasPods := x.planned > 0 && x.count((*view).isHealthy) >= x.planned
 	switch {
-	case IsJob(x.revision) && len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
+	case len(x.events.with(reasonCompleted)) > 0, hasPods && x.left == 0 && !IsJob(x.revision):
 		return Complete
-	case x.until == always && x.failsOnlyProbes() && x.now < x.end+x.idle: // The programs start.
+	case x.until == always && x.failsOnlyProbes() && x.now < x.end+patience: // The programs start.
 		return Incomplete
 	case x.failure() != "":
 		return Failed
@@ -355,9 +378,6 @@ func (x *run) jobEnded() bool {
 
 // failure returns why the rollout fails if it is not complete; empty: nothing fails.
 func (x *run) failure() string {
-	if failed := x.events.with(record.JobFailures...); len(failed) > 0 {
-		return failed[len(failed)-1].Message
-	}
 	for _, v := range slices.Backward(x.initial) {
 		if v.hasFailed() && !v.gone {
 			return v.failure()

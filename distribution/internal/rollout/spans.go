@@ -60,20 +60,21 @@ func (w *Workload) Spans(revision string, o Options) (parts []Part) {
 	r, h := w.Revisions[revision], w.history()
 	runs, views := w.runs(h, revision, o)
 	for _, x := range runs {
-		part := Part{Key: "r/" + x.activation, Spans: []Span{w.rollout(x, o)}, Outcome: x.outcome(), News: r.News, Wait: x.wait(o)}
+		part := Part{Key: "r/" + x.activation, Spans: []Span{w.rollout(x)}, Outcome: x.outcome(), News: r.News, Wait: x.wait(o)}
 		if part.Outcome == Complete && len(x.initial) > 0 { // News of a later scale-up do not matter.
 			part.News = 0
 			for _, v := range x.initial {
 				part.News = max(part.News, v.pod.News)
 			}
 		}
+		part.Wait = max(part.Wait, time.Duration(x.decided-part.News))
 		parts = append(parts, part)
 	}
 	for _, v := range views {
 		own := episode{revision: revision}
 		if v.start != 0 {
 			own = h.at(revision, v.began)
-			parts = append(parts, Part{Key: "p/" + v.uid, Spans: w.podSpans(own, v), News: v.pod.News, Wait: v.wait(o)})
+			parts = append(parts, Part{Key: "p/" + v.uid, Spans: w.podSpans(own, v), News: v.pod.News, Wait: max(v.wait(o), time.Duration(v.decided-v.pod.News))})
 		}
 		if v.stop != nil { // The rollout that ended it can begin a bit later.
 			wait := max(o.Settle, min(StopWindow, o.Idle))
@@ -84,9 +85,9 @@ func (w *Workload) Spans(revision string, o Options) (parts []Part) {
 }
 
 // rollout returns the span of a rollout.
-func (w *Workload) rollout(x *run, o Options) Span {
+func (w *Workload) rollout(x *run) Span {
 	trace, id := w.rootID(x.episode)
-	summary, planned := w.summary(x, o), int64(x.planned)
+	summary, planned := w.summary(x), int64(x.planned)
 	s := Span{
 		Trace: trace, ID: id, Start: x.start, End: max(x.end, x.last),
 		Name: "rollout " + strings.ToLower(w.Kind) + "/" + w.Name,

@@ -46,7 +46,7 @@ func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 		runs, views := w.runs(h, revision, o)
 		for _, x := range runs {
 			if !strings.HasPrefix(w.controllerOf(revision), "cronjob.") {
-				rollouts = append(rollouts, w.summary(x, o))
+				rollouts = append(rollouts, w.summary(x))
 			}
 		}
 		for _, v := range views {
@@ -63,7 +63,7 @@ func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 	return rollouts, pods
 }
 
-func (w *Workload) summary(x *run, o Options) Rollout {
+func (w *Workload) summary(x *run) Rollout {
 	s := Rollout{
 		UID: w.UID, Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: w.recordOf(x.episode), Undone: x.undone,
 		Replaced: x.replaced, Images: w.Revisions[x.revision].images(), Outcome: x.outcome(), Available: x.proof,
@@ -77,15 +77,15 @@ func (w *Workload) summary(x *run, o Options) Rollout {
 	if s.Outcome == Complete {
 		s.Available = max(x.end, s.Available)
 	}
-	s.Reason = s.reason(x, o, w.Revisions[x.revision].steps().down(0, x.start) != 0)
+	s.Reason = s.reason(x, w.Revisions[x.revision].steps().down(0, x.start) != 0)
 	return s
 }
 
 // reason returns why the revision was rolled out; empty: no record shows it. The first one has
 // nothing to scale down: that is known when a program had time to become ready. A revision returns
 // if it was scaled down before.
-func (s *Rollout) reason(x *run, o Options, returns bool) string {
-	hadTime := s.Outcome == Complete && o.Now.UnixNano() > x.end+int64(StopWindow)
+func (s *Rollout) reason(x *run, returns bool) string {
+	hadTime := s.Outcome == Complete && x.now >= x.end+int64(StopWindow)
 	switch {
 	case IsJob(x.revision):
 		return ""
@@ -117,9 +117,6 @@ func (w *Workload) recordOf(e episode) string {
 // replacedBy returns the revision that a rollout replaces: the newest one that had pods when it
 // began, or was scaled down in it. Empty: no record shows it.
 func (w *Workload) replacedBy(h history, e episode) (found string) {
-	if IsJob(e.revision) {
-		return ""
-	}
 	latest, until := int64(0), w.nextOf(h, e)
 	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
 		r := w.Revisions[name]

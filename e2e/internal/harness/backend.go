@@ -18,7 +18,8 @@ import (
 
 // Backend stores the OTLP that it receives.
 type Backend struct {
-	URL string
+	URL  string
+	GRPC string // the URL for gRPC
 
 	mu      sync.Mutex
 	records []Record
@@ -76,7 +77,7 @@ func NewBackend(t testing.TB, others ...*Backend) *Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.URL = sink.URL
+	b.URL, b.GRPC = sink.URL, sink.GRPC
 	t.Cleanup(func() {
 		if err := sink.Stop(); err != nil {
 			t.Error(err)

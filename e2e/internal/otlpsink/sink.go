@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlpsink receives OTLP over HTTP in the process of a test or benchmark, with the OTLP
+// Package otlpsink receives OTLP over HTTP and gRPC in the process of a test or benchmark, with the OTLP
 // receiver of the Collector core. Its users decide what becomes of the data.
 package otlpsink
 
@@ -42,35 +42,39 @@ var Rejected = status.Error(codes.InvalidArgument, "rejected by the test") //nol
 
 // Sink is a running receiver.
 type Sink struct {
-	URL string
+	URL  string
+	GRPC string // the URL for gRPC
 
 	receivers []component.Component
 	stop      context.CancelFunc // ends the callbacks that wait
 }
 
-// Start starts a sink on a free port of the loopback interface.
+// Start starts a sink on two free ports of the loopback interface.
 func Start(callbacks Callbacks) (*Sink, error) {
 	// Another program may take the port between the check that it is free and the start.
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
-		addresses, err := process.FreeAddresses(1)
+		addresses, err := process.FreeAddresses(2)
 		if err != nil {
 			return nil, err
 		}
-		s, err := startAt(addresses[0], callbacks)
+		s, err := startAt(addresses[0], addresses[1], callbacks)
 		if attempt == attempts || !errors.Is(err, syscall.EADDRINUSE) {
 			return s, err
 		}
 	}
 }
 
-func startAt(address string, callbacks Callbacks) (*Sink, error) {
+func startAt(address, grpcAddress string, callbacks Callbacks) (*Sink, error) {
 	factory := otlpreceiver.NewFactory()
 	config := factory.CreateDefaultConfig()
-	err := confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{"http": map[string]any{
-		"endpoint": address, "include_metadata": true,
-		"max_request_body_size": 1 << 30, // The default is smaller than some batches of a benchmark.
-	}}}).Unmarshal(config)
+	err := confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{
+		"http": map[string]any{
+			"endpoint": address, "include_metadata": true,
+			"max_request_body_size": 1 << 30, // The default is smaller than some batches of a benchmark.
+		},
+		"grpc": map[string]any{"endpoint": grpcAddress},
+	}}).Unmarshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("configure the OTLP receiver: %w", err)
 	}
@@ -101,7 +105,7 @@ func startAt(address string, callbacks Callbacks) (*Sink, error) {
 	logsReceiver, errLogsReceiver := factory.CreateLogs(ctx, settings, config, logs)
 	metricsReceiver, errMetricsReceiver := factory.CreateMetrics(ctx, settings, config, metrics)
 	tracesReceiver, errTracesReceiver := factory.CreateTraces(ctx, settings, config, traces)
-	s := &Sink{URL: "http://" + address, receivers: []component.Component{logsReceiver, metricsReceiver, tracesReceiver}, stop: stop}
+	s := &Sink{URL: "http://" + address, GRPC: "http://" + grpcAddress, receivers: []component.Component{logsReceiver, metricsReceiver, tracesReceiver}, stop: stop}
 	if err := errors.Join(errLogs, errMetrics, errTraces, errLogsReceiver, errMetricsReceiver, errTracesReceiver); err != nil {
 		stop()
 		return nil, err

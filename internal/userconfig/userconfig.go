@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package userconfig reads the configuration of a component, and explains what is wrong with it.
+package userconfig
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// Unmarshal reads what a user wrote into a configuration, which has the defaults. Errors have the key, the
+// value and the fix. The hints are fixes for keys of other systems.
+func Unmarshal(conf *confmap.Conf, config any, hints map[string]string) error {
+	err := conf.Unmarshal(config)
+	read := confmap.New()
+	if errMarshal := read.Marshal(config); errMarshal != nil {
+		return errors.Join(err, errMarshal)
+	}
+	c := comparison{hints: hints, options: read.AllKeys()}
+	if err != nil {
+		c.refused = err.Error()
+	}
+	c.compare("", conf.ToStringMap(), read.ToStringMap())
+	if c.problems == nil {
+		return err
+	}
+	return errors.New(strings.Join(c.problems, "\n")) // The Collector would write a title above joined errors.
+}
+
+// comparison compares what is written with what the Collector read. The Collector's errors have no values
+// and no fixes, and it reads 30 as 30 nanoseconds, and 1.5 as 1.
+type comparison struct {
+	hints    map[string]string
+	options  []string // with the keys around them
+	refused  string   // the Collector's error; empty: none
+	problems []string
+}
+
+func (c *comparison) fail(key string, written any, fix string) {
+	value, _ := json.Marshal(written)
+	c.problems = append(c.problems, fmt.Sprintf("%s: %.100s %s", key, value, fix))
+}
+
+// isRefused reports whether the Collector refused the value of a key.
+func (c *comparison) isRefused(key string) bool { return strings.Contains(c.refused, "'"+key+"' ") }
+
+// extensions has an example for each option that names an extension.
+var extensions = map[string]string{"storage": "file_storage", "k8s_leader_elector": "k8s_leader_elector"}
+
+func (c *comparison) compare(key string, written, read any) {
+	_, isText := written.(string)
+	list, isList := written.([]any)
+	number, err := strconv.ParseFloat(fmt.Sprint(written), 64)
+	isNumber := err == nil
+	switch read := read.(type) {
+	case map[string]any:
+		c.compareMap(key, written, read)
+	case []any:
+		if !isList && c.isRefused(key) {
+			c.fail(key, written, "is not a list; write [ and ] around it")
+		}
+		for i := range min(len(list), len(read)) {
+			c.compare(fmt.Sprintf("%s[%d]", key, i), list[i], read[i])
+		}
+	case time.Duration:
+		if isNumber && (isText || number != 0) {
+			c.fail(key, written, fmt.Sprintf("has no unit; write %vs", number))
+		} else if _, err := time.ParseDuration(fmt.Sprint(written)); err != nil && !isNumber {
+			c.fail(key, written, "is not a duration; write numbers with the units ms, s, m or h and no blanks, such as 30s or 1h30m")
+		}
+	case bool:
+		if written != true && written != false {
+			c.fail(key, written, "is neither true nor false; write one of them, without quotes")
+		}
+	case int, int64:
+		if isText || !isNumber || number != float64(int64(number)) {
+			c.fail(key, written, "is not a whole number; write one without quotes, such as 100")
+		}
+	case float32, float64:
+		if isText || !isNumber {
+			c.fail(key, written, "is not a number; write one without quotes, such as 1.5")
+		}
+	default:
+		if extension := extensions[key]; extension != "" && (!isText || c.isRefused(key)) {
+			c.fail(key, written, "is not the name of an extension; write one, such as "+extension+", and configure it below extensions")
+		} else if _, isString := read.(string); isString && !isText && c.isRefused(key) {
+			c.fail(key, written, "is not a text; write one, with quotes if it is a number")
+		}
+	}
+}
+
+func (c *comparison) compareMap(key string, written any, read map[string]any) {
+	fields, isMap := written.(map[string]any)
+	known := slices.Sorted(maps.Keys(read))
+	if _, isSwitch := read["enabled"]; isSwitch && (written == true || written == false) {
+		c.fail(key, written, fmt.Sprintf("is not a map; write {enabled: %v}", written))
+	} else if !isMap && c.isRefused(key) {
+		c.fail(key, written, "is not a map; write a map with "+strings.Join(known, ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		inner := strings.TrimPrefix(key+"."+name, ".")
+		if value, isKnown := read[name]; isKnown && fields[name] != nil { // Without a value, the default stays.
+			c.compare(inner, fields[name], value)
+		} else if !isKnown && strings.Contains(c.refused, " has invalid keys: ") { // Some options without a value are not in read.
+			c.problems = append(c.problems, inner+" is not an option; "+cmp.Or(c.hints[name], c.closest(name, known)))
+		}
+	}
+}
+
+// closest names the option that a user may have meant: one of this name elsewhere, or a similar one here.
+func (c *comparison) closest(name string, here []string) string {
+	for _, option := range c.options {
+		if strings.HasSuffix(option, confmap.KeyDelimiter+name) {
+			return "did you mean " + strings.ReplaceAll(option, confmap.KeyDelimiter, ".") + "?"
+		}
+	}
+	difference := func(option string) int { return distance(strings.ToLower(name), option) }
+	best := slices.MinFunc(here, func(a, b string) int { return difference(a) - difference(b) })
+	switch {
+	case difference(best) <= len(best)/3+1:
+		return "did you mean " + best + "?"
+	case len(here) <= 8:
+		return "write one of " + strings.Join(here, ", ")
+	default:
+		return "remove it, or look up its name in the documentation"
+	}
+}
+
+// distance returns how many letters of a to insert, delete and replace to get b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			if a[i] != b[j] {
+				diagonal = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], diagonal
+		}
+	}
+	return row[len(b)]
+}
