@@ -84,6 +84,8 @@ type Config struct {
 
 	// Owners configures the lookup of owner chains.
 	Owners OwnersConfig `mapstructure:"owners"`
+	// Details configures what the receiver reads that Events do not say.
+	Details DetailsConfig `mapstructure:"details"`
 	// Extract selects the labels and annotations that become attributes: of the objects on the
 	// chain, of the Namespace, of the Node, and of the Event itself.
 	Extract ExtractConfig `mapstructure:"extract"`
@@ -139,6 +141,20 @@ type OwnersConfig struct {
 	// CacheTTL is the time after which the next use of an object reads it again, and for which a
 	// deleted object stays known after its last use. Default: 10m.
 	CacheTTL time.Duration `mapstructure:"cache_ttl"`
+}
+
+// DetailsConfig configures what the receiver reads, once each, that a few Events do not say.
+type DetailsConfig struct {
+	// Enabled turns all of them on. Default: true.
+	Enabled bool `mapstructure:"enabled"`
+	// ContainerStatus adds why the container ended to records that report a restart or a failed Job.
+	// Default: true.
+	ContainerStatus bool `mapstructure:"container_status"`
+	// TemplateChanges adds what a new revision changed, by which tool and manager. Default: true.
+	TemplateChanges bool `mapstructure:"template_changes"`
+	// ConfigMaps adds, to ContainerStatus, which ConfigMap of the pod changed last. It needs the
+	// permission to get ConfigMaps. Default: false.
+	ConfigMaps bool `mapstructure:"config_maps"`
 }
 
 // ExtractConfig selects the labels and annotations that become attributes, and the attributes of

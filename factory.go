@@ -54,6 +54,7 @@ func createDefaultConfig() component.Config {
 			CacheSize:     lookups.CacheSize,
 			CacheTTL:      lookups.CacheTTL,
 		},
+		Details: DetailsConfig{Enabled: true, ContainerStatus: true, TemplateChanges: true},
 		Extract: ExtractConfig{
 			Metadata:        []string{extract.ServiceName, extract.ServiceNamespace},
 			OTelAnnotations: true,

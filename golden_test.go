@@ -22,8 +22,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
@@ -42,7 +44,11 @@ type recording struct {
 	Objects    []metav1.PartialObjectMetadata `json:"objects"`
 	Chain      []resolver.Object              `json:"chain"`
 	Resolution resolver.Resolution            `json:"resolution"`
-	States     []corev1.Event                 `json:"states"`
+	// Config has options in addition to the defaults. Pods and ReplicaSets have all their fields, for details.
+	Config      string              `json:"config"`
+	Pods        []corev1.Pod        `json:"pods"`
+	ReplicaSets []appsv1.ReplicaSet `json:"replicaSets"`
+	States      []corev1.Event      `json:"states"`
 }
 
 // startedAt is when the receiver starts. It sees the events a second later.
@@ -52,9 +58,9 @@ var startedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // emits.
 func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		r.put(api.Objects)
 		time.Sleep(time.Until(startedAt))
-		p := harness.Launch(t, api, harness.Options{Disk: harness.NewDisk(), Interval: time.Minute})
+		r.put(api.Objects)
+		p := harness.Launch(t, api, harness.Options{Disk: harness.NewDisk(), Interval: time.Minute, Config: r.Config})
 		time.Sleep(time.Second) // The first list is complete.
 		for i := range r.States {
 			api.Put(&r.States[i])
@@ -100,16 +106,20 @@ func joined(batches []plog.Logs) plog.Logs {
 
 // put puts the objects, or the chain.
 func (r recording) put(api *apitest.Objects) {
+	for i := range r.Pods {
+		api.PutWhole(schema.GroupResource{Resource: "pods"}, &r.Pods[i])
+	}
+	for i := range r.ReplicaSets {
+		api.PutWhole(schema.GroupResource{Group: "apps", Resource: "replicasets"}, &r.ReplicaSets[i])
+	}
 	if len(r.Chain) > 0 {
 		r.putChain(api)
 		return
 	}
 	for _, o := range r.Objects {
 		api.Serve(o.APIVersion, o.Kind, strings.ToLower(o.Kind)+"s", o.Namespace != "")
-		api.Put(apitest.Object{
-			APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
-			Labels: o.Labels, Annotations: o.Annotations, Owners: o.OwnerReferences,
-		})
+		gv, _ := schema.ParseGroupVersion(o.APIVersion)
+		api.PutWhole(schema.GroupResource{Group: gv.Group, Resource: strings.ToLower(o.Kind) + "s"}, &o)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/details"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
@@ -59,6 +60,7 @@ type eventsReceiver struct {
 	elector  elector
 	storage  storage.Client     // nil: nothing is saved
 	resolver *resolver.Resolver // nil: owners are not looked up
+	details  *details.Details   // nil: nothing is read
 }
 
 func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, error) {
@@ -105,6 +107,9 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if r.resolver, err = r.newResolver(restConfig); err != nil {
 		return err
 	}
+	if r.details, err = r.newDetails(restConfig); err != nil {
+		return err
+	}
 	if err := r.health.Measure(r.elector.leadership.Leads, r.config.Series.Max, r.resolver); err != nil {
 		return err
 	}
@@ -137,6 +142,17 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolve
 	})
 }
 
+func (r *eventsReceiver) newDetails(restConfig *rest.Config) (*details.Details, error) {
+	wanted := r.config.Details
+	return details.New(restConfig, details.Settings{
+		ContainerStatus: wanted.Enabled && wanted.ContainerStatus,
+		TemplateChanges: wanted.Enabled && wanted.TemplateChanges,
+		ConfigMaps:      wanted.ConfigMaps,
+		Timeout:         r.config.Owners.LookupTimeout,
+		Observer:        r.health,
+	})
+}
+
 // launch starts all work in contexts of its own: Start's ends with Start.
 func (r *eventsReceiver) launch() {
 	stop, cancel := context.WithCancel(context.Background())
@@ -164,7 +180,7 @@ func (r *eventsReceiver) loop() loop.Settings {
 	settings.Logger, settings.Version = r.settings.Logger, r.settings.BuildInfo.Version
 	settings.Logs, settings.Metrics = r.logs, r.metrics
 	settings.Health, settings.Leadership = r.health, r.elector.leadership
-	settings.Owners = owners.New(r.resolver, r.extractor)
+	settings.Owners, settings.Details = owners.New(r.resolver, r.extractor), r.details
 	settings.Converter.ScopeVersion, settings.Converter.TagsLeftOut = settings.Version, r.health.TagsLeftOut
 	settings.Client, settings.Watches = r.client, r.watches
 	settings.Progress = func() progress.Progress { return r.progress() }
@@ -194,6 +210,7 @@ func (r *eventsReceiver) close(ctx context.Context) {
 	if r.resolver != nil {
 		r.resolver.Close()
 	}
+	r.details.Close()
 	if r.storage == nil {
 		return
 	}

@@ -29,11 +29,11 @@ var values = []string{
 // step knows another step.
 var allowed = map[string][]string{
 	".": { // The component makes what lasts as long as the process.
-		"internal/election", "internal/filter", "internal/health", "internal/journal", "internal/kind", "internal/kubeclient", "internal/logrecord",
+		"internal/details", "internal/election", "internal/filter", "internal/health", "internal/journal", "internal/kind", "internal/kubeclient", "internal/logrecord",
 		"internal/loop", "internal/metadata", "internal/owners", "internal/progress", "internal/series", "internal/userconfig", "internal/watch",
 	},
 	"internal/loop": { // The loop knows all steps.
-		"internal/delivery", "internal/election", "internal/filter", "internal/health", "internal/kubeclient", "internal/ledger",
+		"internal/delivery", "internal/details", "internal/election", "internal/filter", "internal/health", "internal/kubeclient", "internal/ledger",
 		"internal/logrecord", "internal/metadata", "internal/owners", "internal/progress", "internal/queue", "internal/series", "internal/watch",
 	},
 	"internal/text":           {},

@@ -87,8 +87,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets idle connections be closed.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// failureOf returns what a request's error means for the requested object; empty for no error.
-func failureOf(err error) Resolution {
+// ResolutionOf returns what the error of a request means for the requested object; empty for no error. It is
+// one of ResolutionNotFound, ResolutionForbidden, ResolutionTimeout and ResolutionUnavailable.
+func ResolutionOf(err error) Resolution {
 	switch {
 	case err == nil:
 		return ""

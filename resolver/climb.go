@@ -201,7 +201,7 @@ func (s *search) withoutKind(err error) answer {
 	case errors.Is(err, kinds.ErrNotServed):
 		return answer{failure: ResolutionNotFound}
 	default:
-		return answer{failure: failureOf(err)}
+		return answer{failure: ResolutionOf(err)}
 	}
 }
 

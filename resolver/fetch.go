@@ -91,7 +91,7 @@ func (f *fetcher) sendNow(t target, isConsistent bool, request func(context.Cont
 	}
 	ended := f.breakers.sent(t)
 	err := f.do(request)
-	switch failure := failureOf(err); failure {
+	switch failure := ResolutionOf(err); failure {
 	case ResolutionTimeout, ResolutionUnavailable:
 		ended(false, failure)
 	default:
@@ -109,7 +109,7 @@ func (f *fetcher) do(request func(context.Context) error) error {
 	err := request(ctx)
 	// A request that Close ended shows nothing about the API server.
 	if f.observer != nil && !f.background.isClosed() {
-		f.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), time.Since(sentAt))
+		f.observer.LookupDone(string(cmp.Or(ResolutionOf(err), "found")), time.Since(sentAt))
 	}
 	return err
 }
@@ -128,7 +128,7 @@ type readResult struct {
 func (f *fetcher) read(n need, t target, uid types.UID) readResult {
 	if uid != "" {
 		found := f.readOnce(n, t, metav1.GetOptions{ResourceVersion: "0"})
-		if isAboutPath(found.err) || found.err != nil && failureOf(found.err) != ResolutionNotFound ||
+		if isAboutPath(found.err) || found.err != nil && ResolutionOf(found.err) != ResolutionNotFound ||
 			found.object != nil && found.object.hasUID(uid) {
 			return found
 		}

@@ -91,7 +91,7 @@ func newLoader(b *background, clients *clients, cache *cache, limiter *limiter, 
 	l.fetcher = newFetcher(b, clients, cache, limiter, settings, now, l.failKind)
 	l.catalogue = clients.catalogue(kinds.Settings{
 		Send: l.fetcher.do, Run: b.run, Now: now,
-		Retry: func(err error) time.Duration { return failureTTL(failureOf(err)) },
+		Retry: func(err error) time.Duration { return failureTTL(ResolutionOf(err)) },
 	})
 	return l
 }
@@ -265,7 +265,7 @@ func (l *loader) readAloneLocked(single *load) {
 // endRead answers the climbs that wait for an object that was read by itself.
 func (l *loader) endRead(single *load, result readResult) {
 	unserved := l.noteError("get", single.kind, single.key.collection, result.err)
-	failure, isSent := failureOf(result.err), !errors.Is(result.err, errNotSent)
+	failure, isSent := ResolutionOf(result.err), !errors.Is(result.err, errNotSent)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if isSent {
@@ -294,7 +294,7 @@ func (l *loader) endRead(single *load, result readResult) {
 // to the catalogue. Without the list of the cluster, those of single namespaces do.
 func (l *loader) noteError(verb string, k *kinds.Kind, in collection, err error) (unserved bool) {
 	isOfCluster := k.Namespaced && in.namespace.Value() == ""
-	if l.observer != nil && failureOf(err) == ResolutionForbidden && !isOfCluster {
+	if l.observer != nil && ResolutionOf(err) == ResolutionForbidden && !isOfCluster {
 		l.observer.Forbidden(verb, k.Resource.GroupResource(), in.namespace.Value())
 	}
 	unserved = isAboutPath(err)
@@ -398,7 +398,7 @@ func (l *loader) endList(ended *list, isWhole bool, err error) {
 	defer l.mu.Unlock()
 	delete(l.lists, ended.in)
 	if !unserved && !errors.Is(err, errNotSent) {
-		l.planner.noteList(ended.in, isWhole, failureOf(err), l.now())
+		l.planner.noteList(ended.in, isWhole, ResolutionOf(err), l.now())
 	}
 	for _, waiting := range ended.loads {
 		if waiting.isAlone {

@@ -160,6 +160,7 @@ func TestNode(t *testing.T) {
 	c.startNode(t)
 	t.Run("producers", p.run)
 	if !*record {
+		t.Run("details", p.details)
 		t.Run("rollouts", c.traceRollouts)
 		t.Run("releases", c.surviveFaults)
 	}

@@ -106,6 +106,10 @@ func TestARecordAndItsResourceHaveAtMost120Attributes(t *testing.T) {
 	ev.Related = &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "r", UID: "u"}
 	ev.Namespace = "default"
 	own := of(ev)
+	own.Details = &observation.Details{
+		Resolution: resolver.ResolutionTimeout, ConfigMaps: []string{"c"}, Changes: []string{"c"}, DeployedBy: "d", ChangedBy: "c", ChangedAt: seenAt,
+		Ended: &observation.Termination{Reason: "OOMKilled", Signal: 9, StartedAt: seenAt, FinishedAt: seenAt, MemoryLimit: 1},
+	}
 	without := convert(own).ResourceLogs().At(0)
 	ownOfResource := without.Resource().Attributes().Len()
 	assert.Equal(t, ownOfRecord, without.ScopeLogs().At(0).LogRecords().At(0).Attributes().Len(), "this is the record with the most attributes")

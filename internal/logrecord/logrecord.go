@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -43,7 +42,7 @@ const (
 	// accepts 128, adds 5 of its own, and 3 for a trace context.
 	maxAttributes = 120
 	// ownOfRecord is the maximum number of attributes that writeAttributes writes, without tags.
-	ownOfRecord = 20
+	ownOfRecord = 33
 )
 
 // Convert writes one record for each observation. Records of one involved object keep their order.
@@ -246,11 +245,9 @@ func writeAttributes(attributes pcommon.Map, o *observation.Observation) {
 	put.String("k8s.event.reason", ev.Reason)
 	put.String("k8s.event.type", ev.Type)
 	put.String("k8s.event.action", ev.Action)
-	attributes.PutInt("k8s.event.count", event.Count(ev))
-	attributes.PutInt("k8s.event.occurrences", o.Occurrences)
-	if first := event.FirstOccurrence(ev); !first.IsZero() {
-		put.String("k8s.event.start_time", first.UTC().Format(time.RFC3339Nano))
-	}
+	put.Int("k8s.event.count", event.Count(ev))
+	put.Int("k8s.event.occurrences", o.Occurrences)
+	put.Time("k8s.event.start_time", event.FirstOccurrence(ev))
 	put.String("k8s.event.reporting_controller", event.ReportingController(ev))
 	put.String("k8s.event.reporting_instance", event.ReportingInstance(ev))
 	if related := event.Related(ev); related != nil {
@@ -264,7 +261,33 @@ func writeAttributes(attributes pcommon.Map, o *observation.Observation) {
 	put.String("k8s.object.resource_version", ev.InvolvedObject.ResourceVersion)
 	put.String("k8s.owner.resolution", string(o.Chain.Resolution))
 	put.String("log.record.uid", recordUID(ev))
+	writeDetails(put, o.Details)
 	writeTags(put, o.Tags.Record)
+}
+
+func writeDetails(put semconv.Writer, d *observation.Details) {
+	if d == nil {
+		return
+	}
+	put.String("k8s.details.resolution", string(d.Resolution))
+	if end := d.Ended; end != nil {
+		put.String(semconv.LastTerminatedReason, end.Reason)
+		put.Int("process.exit.code", int64(end.ExitCode))
+		put.Int("k8s.container.restart_count", int64(end.Restarts))
+		if end.Signal != 0 {
+			put.Int("k8s.container.last_terminated.signal", int64(end.Signal))
+		}
+		put.Time("k8s.container.last_terminated.started_at", end.StartedAt)
+		put.Time("k8s.container.last_terminated.finished_at", end.FinishedAt)
+		if end.MemoryLimit > 0 {
+			put.Int("k8s.container.memory.limit", end.MemoryLimit)
+		}
+	}
+	put.Strings("k8s.config_map.changes", d.ConfigMaps)
+	put.Strings("k8s.rollout.changes", d.Changes)
+	put.String("k8s.workload.deployed_by", d.DeployedBy)
+	put.String("k8s.workload.changed_by", d.ChangedBy)
+	put.Time("k8s.workload.changed_at", d.ChangedAt)
 }
 
 // recordUID returns the same UID for the same event and count in every replica, so that a backend

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/details"
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
@@ -51,6 +52,7 @@ type Settings struct {
 	Health    *health.Health
 	Filter    filter.Filter
 	Owners    *owners.Owners
+	Details   *details.Details // nil: nothing is read
 	Converter logrecord.Converter
 	Client    rest.Interface // of the core group
 	Watches   rest.Interface // for watches only

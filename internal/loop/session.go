@@ -207,10 +207,13 @@ func (s *session) nextTurn() time.Time {
 	return next
 }
 
-// resolve adds to each record who owns its involved object.
+// resolve adds to each record who owns its involved object and, at the same time, its details.
 func (s *session) resolve(ctx context.Context, b *batch) {
 	began := time.Now()
+	var reads sync.WaitGroup
+	reads.Go(func() { s.Details.Add(ctx, b.records) })
 	s.Owners.Resolve(ctx, b.records)
+	reads.Wait()
 	if len(b.records) > 0 {
 		s.Health.Waited(health.WaitCauseLookups, time.Since(began))
 	}

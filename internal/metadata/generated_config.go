@@ -13,17 +13,18 @@ import (
 type K8sEventOccurrencesMetricAttributeKey string
 
 const (
-	K8sEventOccurrencesMetricAttributeKeyK8sClusterName        K8sEventOccurrencesMetricAttributeKey = "k8s.cluster.name"
-	K8sEventOccurrencesMetricAttributeKeyK8sClusterUID         K8sEventOccurrencesMetricAttributeKey = "k8s.cluster.uid"
-	K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName      K8sEventOccurrencesMetricAttributeKey = "k8s.namespace.name"
-	K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion K8sEventOccurrencesMetricAttributeKey = "k8s.workload.api_version"
-	K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind       K8sEventOccurrencesMetricAttributeKey = "k8s.workload.kind"
-	K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName       K8sEventOccurrencesMetricAttributeKey = "k8s.workload.name"
-	K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID        K8sEventOccurrencesMetricAttributeKey = "k8s.workload.uid"
-	K8sEventOccurrencesMetricAttributeKeyK8sEventReason        K8sEventOccurrencesMetricAttributeKey = "k8s.event.reason"
-	K8sEventOccurrencesMetricAttributeKeyK8sEventType          K8sEventOccurrencesMetricAttributeKey = "k8s.event.type"
-	K8sEventOccurrencesMetricAttributeKeyK8sObjectKind         K8sEventOccurrencesMetricAttributeKey = "k8s.object.kind"
-	K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow    K8sEventOccurrencesMetricAttributeKey = "otel.metric.overflow"
+	K8sEventOccurrencesMetricAttributeKeyK8sClusterName                         K8sEventOccurrencesMetricAttributeKey = "k8s.cluster.name"
+	K8sEventOccurrencesMetricAttributeKeyK8sClusterUID                          K8sEventOccurrencesMetricAttributeKey = "k8s.cluster.uid"
+	K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName                       K8sEventOccurrencesMetricAttributeKey = "k8s.namespace.name"
+	K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion                  K8sEventOccurrencesMetricAttributeKey = "k8s.workload.api_version"
+	K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind                        K8sEventOccurrencesMetricAttributeKey = "k8s.workload.kind"
+	K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName                        K8sEventOccurrencesMetricAttributeKey = "k8s.workload.name"
+	K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID                         K8sEventOccurrencesMetricAttributeKey = "k8s.workload.uid"
+	K8sEventOccurrencesMetricAttributeKeyK8sEventReason                         K8sEventOccurrencesMetricAttributeKey = "k8s.event.reason"
+	K8sEventOccurrencesMetricAttributeKeyK8sEventType                           K8sEventOccurrencesMetricAttributeKey = "k8s.event.type"
+	K8sEventOccurrencesMetricAttributeKeyK8sObjectKind                          K8sEventOccurrencesMetricAttributeKey = "k8s.object.kind"
+	K8sEventOccurrencesMetricAttributeKeyK8sContainerStatusLastTerminatedReason K8sEventOccurrencesMetricAttributeKey = "k8s.container.status.last_terminated_reason"
+	K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow                     K8sEventOccurrencesMetricAttributeKey = "otel.metric.overflow"
 )
 
 // K8sEventOccurrencesMetricConfig provides config for the k8s.event.occurrences metric.
@@ -52,9 +53,9 @@ func (ms *K8sEventOccurrencesMetricConfig) Unmarshal(parser *confmap.Conf) error
 func (ms *K8sEventOccurrencesMetricConfig) Validate() error {
 	for _, val := range ms.EnabledAttributes {
 		switch val {
-		case K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow:
+		case K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyK8sContainerStatusLastTerminatedReason, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow:
 		default:
-			return fmt.Errorf("metric k8s.event.occurrences doesn't have an attribute %v, valid attributes: [k8s.cluster.name, k8s.cluster.uid, k8s.namespace.name, k8s.workload.api_version, k8s.workload.kind, k8s.workload.name, k8s.workload.uid, k8s.event.reason, k8s.event.type, k8s.object.kind, otel.metric.overflow]", val)
+			return fmt.Errorf("metric k8s.event.occurrences doesn't have an attribute %v, valid attributes: [k8s.cluster.name, k8s.cluster.uid, k8s.namespace.name, k8s.workload.api_version, k8s.workload.kind, k8s.workload.name, k8s.workload.uid, k8s.event.reason, k8s.event.type, k8s.object.kind, k8s.container.status.last_terminated_reason, otel.metric.overflow]", val)
 		}
 	}
 
@@ -77,7 +78,7 @@ func DefaultMetricsConfig() MetricsConfig {
 		K8sEventOccurrences: K8sEventOccurrencesMetricConfig{
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategySum,
-			EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
+			EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyK8sContainerStatusLastTerminatedReason, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
 		},
 	}
 }

@@ -17,7 +17,7 @@ import (
 const Foreign resolver.Resolution = "foreign"
 
 // Observation is one state of an event with new occurrences. It does not change after its owners
-// are known.
+// and details are known.
 type Observation struct {
 	Event       *corev1.Event
 	Occurrences int64     // new in this observation, above 0
@@ -28,4 +28,6 @@ type Observation struct {
 	Chain resolver.Chain
 	// Tags are the labels and annotations extracted for it.
 	Tags extract.Tags
+	// Details are what the Event does not say; nil: it does not call for any.
+	Details *Details
 }

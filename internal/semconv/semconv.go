@@ -71,7 +71,15 @@ var record = map[string]bool{
 	"k8s.event.related.api_version": true, "k8s.event.related.kind": true, "k8s.event.related.namespace": true,
 	"k8s.event.related.name": true, "k8s.event.related.uid": true,
 	"k8s.object.fieldpath": true, "k8s.object.resource_version": true, "k8s.owner.resolution": true, "log.record.uid": true,
+	LastTerminatedReason: true, "process.exit.code": true, "k8s.container.restart_count": true,
+	"k8s.container.last_terminated.signal": true, "k8s.container.last_terminated.started_at": true,
+	"k8s.container.last_terminated.finished_at": true, "k8s.container.memory.limit": true, "k8s.config_map.changes": true,
+	"k8s.rollout.changes": true, "k8s.workload.deployed_by": true, "k8s.workload.changed_by": true,
+	"k8s.workload.changed_at": true, "k8s.details.resolution": true,
 }
+
+// LastTerminatedReason is why a container ended, on records and points.
+const LastTerminatedReason = "k8s.container.status.last_terminated_reason"
 
 // own has the attributes that the receiver itself writes on resources, for any object, and on points.
 var own = ownNames()

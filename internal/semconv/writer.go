@@ -4,6 +4,7 @@ package semconv
 
 import (
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -30,8 +31,21 @@ func (w Writer) StringIfNew(name, value string) {
 	}
 }
 
-// Strings writes a list of strings.
+// Int writes a number.
+func (w Writer) Int(name string, value int64) { pcommon.Map(w).PutInt(name, value) }
+
+// Time writes a time in RFC 3339, unless it is zero.
+func (w Writer) Time(name string, t time.Time) {
+	if !t.IsZero() {
+		w.String(name, t.UTC().Format(time.RFC3339Nano))
+	}
+}
+
+// Strings writes a list of strings, unless it is empty.
 func (w Writer) Strings(name string, values []string) {
+	if len(values) == 0 {
+		return
+	}
 	slice := pcommon.Map(w).PutEmptySlice(name)
 	slice.EnsureCapacity(len(values))
 	for _, value := range values {

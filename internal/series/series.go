@@ -61,7 +61,7 @@ var overflow key
 // names are the attributes of points that tell the series of a cluster apart, in addition to tags.
 var names = [...]string{
 	"k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name", "k8s.workload.uid",
-	"k8s.event.reason", "k8s.event.type", "k8s.object.kind",
+	"k8s.event.reason", "k8s.event.type", "k8s.object.kind", semconv.LastTerminatedReason,
 }
 
 // The attributes of points that name the cluster.
@@ -209,7 +209,7 @@ func (s *Series) identityOf(o *observation.Observation, namespace string, w *wor
 	id, ev := identity{tags: o.Tags.Metric}, o.Event
 	for i, value := range [len(names)]string{
 		namespace, w.apiVersion, w.kind, w.name, w.uid,
-		ev.Reason, ev.Type, ev.InvolvedObject.Kind,
+		ev.Reason, ev.Type, ev.InvolvedObject.Kind, o.Details.EndedBy(),
 	} {
 		if !s.disabled[i] {
 			id.values[i] = value

@@ -111,16 +111,20 @@ func (c *comparison) compareMap(key string, written any, read map[string]any) {
 		if value, isKnown := read[name]; isKnown && fields[name] != nil { // Without a value, the default stays.
 			c.compare(inner, fields[name], value)
 		} else if !isKnown && strings.Contains(c.refused, " has invalid keys: ") { // Some options without a value are not in read.
-			c.problems = append(c.problems, inner+" is not an option; "+cmp.Or(c.hints[name], c.closest(name, known)))
+			c.problems = append(c.problems, inner+" is not an option; "+cmp.Or(c.hints[name], c.closest(key, name, known)))
 		}
 	}
 }
 
-// closest names the option that a user may have meant: one of this name elsewhere, or a similar one here.
-func (c *comparison) closest(name string, here []string) string {
-	for _, option := range c.options {
-		if strings.HasSuffix(option, confmap.KeyDelimiter+name) {
-			return "did you mean " + strings.ReplaceAll(option, confmap.KeyDelimiter, ".") + "?"
+// closest names the option that a user may have meant: one of this name below the key or elsewhere, or a similar
+// one here.
+func (c *comparison) closest(key, name string, here []string) string {
+	for _, around := range []string{key + ".", ""} {
+		for _, option := range c.options {
+			option = strings.ReplaceAll(option, confmap.KeyDelimiter, ".")
+			if strings.HasPrefix(option, around) && strings.HasSuffix(option, "."+name) {
+				return "did you mean " + option + "?"
+			}
 		}
 	}
 	difference := func(option string) int { return distance(strings.ToLower(name), option) }

@@ -12,7 +12,8 @@
 // These simplifications are deliberate:
 //   - Objects are answered in protobuf only, whole or as metadata. A client must ask for it in the
 //     first clause of its Accept header; other clauses and qualities (q=) are not read. Errors are
-//     JSON where the client prefers metadata.
+//     JSON where the client prefers metadata. A client that asks for JSON gets the newest objects whole,
+//     without pages.
 //   - Discovery is JSON only and aggregated only, and has only the fields that clients need to read
 //     objects.
 //   - Writes are not validated, defaulted, admitted or given managedFields. Namespaces need not

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -157,6 +158,8 @@ func (s *Server) serve(c *call) error {
 		return errStale
 	case !s.find(c):
 		return errNoSuchPath
+	case c.mediaType == runtime.ContentTypeJSON && (c.Verb == "get" || c.Verb == "list"):
+		return s.readJSON(c)
 	case c.mediaType != runtime.ContentTypeProtobuf || c.as != "" && !c.wantsMetadata():
 		return errNotAcceptable
 	case c.Verb == "get":
@@ -264,6 +267,33 @@ func (s *Server) get(c *call) error {
 	}
 	s.reportRead(c, 1)
 	c.send(http.StatusOK, c.kind(), c.encoded(r))
+	return nil
+}
+
+// readJSON answers with the newest version of one object, or of all that a label selector selects.
+func (s *Server) readJSON(c *call) error {
+	selector, err := labels.Parse(c.http.URL.Query().Get("labelSelector"))
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	var found []Object
+	unlock := s.lock()
+	for _, r := range c.table.live {
+		object := r.object
+		if strings.HasPrefix(r.key, c.prefix) && (c.Name == "" && selector.Matches(labels.Set(object.GetLabels())) || object.GetName() == c.Name) {
+			found = append(found, object)
+		}
+	}
+	unlock()
+	s.reportRead(c, len(found))
+	switch {
+	case c.Name == "":
+		c.sendJSON(http.StatusOK, runtime.ContentTypeJSON, map[string]any{"items": found})
+	case len(found) == 0:
+		return apierrors.NewNotFound(c.Resource, c.Name)
+	default:
+		c.sendJSON(http.StatusOK, runtime.ContentTypeJSON, found[0])
+	}
 	return nil
 }
 

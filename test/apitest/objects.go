@@ -144,6 +144,13 @@ func (o *Objects) Put(objects ...Object) {
 	}
 }
 
+// PutWhole creates or replaces objects with all their fields, which a client that asks for JSON gets.
+func (o *Objects) PutWhole(resource schema.GroupResource, objects ...apiserver.Object) {
+	for _, object := range objects {
+		put(o.cluster, resource, object)
+	}
+}
+
 // Remove deletes those of the objects that exist.
 func (o *Objects) Remove(objects ...Object) {
 	for _, object := range objects {

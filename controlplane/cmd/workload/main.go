@@ -34,6 +34,8 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	case "crash":
 		return errors.New("it crashes, as requested")
+	case "kill":
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "unhealthy":
 		return serveErrors(ctx)
 	case "memory":

@@ -27,7 +27,7 @@ their owners. A Role in one namespace does not get the kinds that have no namesp
     {{- end }}
   verbs: [get, list]
 - apiGroups: [apps]
-  resources: [daemonsets, deployments, replicasets, statefulsets]
+  resources: [controllerrevisions, daemonsets, deployments, replicasets, statefulsets]
   verbs: [get, list]
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package details
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// pod has the fields of a pod that are kept.
+type pod struct {
+	metadata
+	Spec struct {
+		Containers     []podContainer `json:"containers"`
+		InitContainers []podContainer `json:"initContainers"`
+		Ephemeral      []podContainer `json:"ephemeralContainers"`
+		Volumes        []struct {
+			ConfigMap corev1.LocalObjectReference `json:"configMap"`
+		} `json:"volumes"`
+	} `json:"spec"`
+	Status struct {
+		Phase      corev1.PodPhase          `json:"phase"`
+		Containers []corev1.ContainerStatus `json:"containerStatuses"`
+		Init       []corev1.ContainerStatus `json:"initContainerStatuses"`
+		Ephemeral  []corev1.ContainerStatus `json:"ephemeralContainerStatuses"`
+	} `json:"status"`
+
+	readAt time.Time
+}
+
+type podContainer struct {
+	Name    string `json:"name"`
+	EnvFrom []struct {
+		ConfigMap corev1.LocalObjectReference `json:"configMapRef"`
+	} `json:"envFrom"`
+	Env []struct {
+		From struct {
+			ConfigMap corev1.LocalObjectReference `json:"configMapKeyRef"`
+		} `json:"valueFrom"`
+	} `json:"env"`
+	Resources struct {
+		Limits corev1.ResourceList `json:"limits"`
+	} `json:"resources"`
+}
+
+const (
+	// sharedFor is how long one read of a pod serves all its Events.
+	sharedFor = 2 * time.Second
+	// shortestBackOff is the first pause of a kubelet before it starts a container again, and syncSlack
+	// how much later it may start it. (kubernetes/pkg/kubelet/kubelet.go, backOffPeriod)
+	shortestBackOff = 10 * time.Second
+	syncSlack       = 15 * time.Second
+)
+
+// isOfRestart reports whether a BackOff is about a container that ended, and not about an image.
+func isOfRestart(ev *corev1.Event) bool {
+	return strings.HasPrefix(ev.Message, "Back-off restarting failed container")
+}
+
+// askPod reads a pod, unless what is known of it has the end that the Event is about.
+func (d *Details) askPod(ctx context.Context, about subject, ev *corev1.Event) answer {
+	known, ok := d.pods.Get(about.uid)
+	var failure resolver.Resolution
+	if !ok || time.Since(known.readAt) >= sharedFor && !known.container(event.ContainerName(ev)).hasEndBefore(ev) {
+		known = &pod{readAt: time.Now()}
+		failure = d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, name: about.name}, known)
+		if failure == "" && known.UID != about.uid {
+			failure = resolver.ResolutionNotFound
+		}
+		if failure == "" {
+			d.pods.Add(about.uid, known)
+		}
+	}
+	var configMaps []string
+	if failure == "" && d.settings.ConfigMaps {
+		configMaps, failure = d.changedConfigMaps(ctx, known)
+	}
+	return func(ev *corev1.Event) *observation.Details {
+		one := &observation.Details{Resolution: failure}
+		if one.Ended = known.ended(ev); one.Ended != nil {
+			one.ConfigMaps = configMaps
+		}
+		return one
+	}
+}
+
+// container returns the status of a container; one without a state if there is none.
+func (p *pod) container(name string) containerStatus {
+	for _, all := range [][]corev1.ContainerStatus{p.Status.Containers, p.Status.Init, p.Status.Ephemeral} {
+		for _, status := range all {
+			if status.Name == name {
+				return containerStatus(status)
+			}
+		}
+	}
+	return containerStatus{}
+}
+
+// ended returns how the Event's container ended; nil if the status belongs to another run.
+func (p *pod) ended(ev *corev1.Event) *observation.Termination {
+	name := event.ContainerName(ev)
+	status := p.container(name)
+	end := status.endedBefore(ev)
+	if end == nil {
+		return nil
+	}
+	return p.termination(name, status.RestartCount, end)
+}
+
+func (p *pod) termination(container string, restarts int32, end *corev1.ContainerStateTerminated) *observation.Termination {
+	t := &observation.Termination{
+		Reason: end.Reason, ExitCode: end.ExitCode, Signal: end.Signal, Restarts: restarts,
+		StartedAt: end.StartedAt.Time, FinishedAt: end.FinishedAt.Time,
+	}
+	// A shell, and a container runtime, add the signal to 128.
+	if t.Signal == 0 && t.ExitCode > 128 && t.ExitCode <= 128+64 {
+		t.Signal = t.ExitCode - 128
+	}
+	for _, all := range [][]podContainer{p.Spec.Containers, p.Spec.InitContainers, p.Spec.Ephemeral} {
+		for _, one := range all {
+			if one.Name == container {
+				t.MemoryLimit = one.Resources.Limits.Memory().Value()
+			}
+		}
+	}
+	return t
+}
+
+type containerStatus corev1.ContainerStatus
+
+// endedBefore returns the end of the container's run before an Event; nil if the status does not show it, or
+// may be that of another run. Times have whole seconds.
+func (c containerStatus) endedBefore(ev *corev1.Event) *corev1.ContainerStateTerminated {
+	end := c.backedOff
+	if ev.Reason != "BackOff" {
+		end = c.endedBeforeStart
+	}
+	at := event.NewestOccurrence(ev).Truncate(time.Second)
+	if last := end(at); last != nil && !last.FinishedAt.IsZero() && !last.FinishedAt.After(at) {
+		return last
+	}
+	return nil
+}
+
+// backedOff returns the last end before a back-off. If the container runs, the status may be older.
+func (c containerStatus) backedOff(at time.Time) *corev1.ContainerStateTerminated {
+	switch last := c.LastTerminationState.Terminated; {
+	case c.State.Terminated != nil && !c.State.Terminated.StartedAt.After(at):
+		return c.State.Terminated
+	case c.State.Running != nil && !c.State.Running.StartedAt.After(at), c.State.Waiting != nil && !c.isPaused(at):
+		return nil
+	default:
+		return last
+	}
+}
+
+// endedBeforeStart returns the last end before a start. The Event comes after the start: on a busy node, the
+// run that it began may have ended, too. Only the first restart comes without a pause, so that nothing else
+// starts within the shortest one.
+func (c containerStatus) endedBeforeStart(at time.Time) *corev1.ContainerStateTerminated {
+	const pause = shortestBackOff - time.Second
+	last := c.LastTerminationState.Terminated
+	switch {
+	case c.State.Terminated != nil && c.RestartCount == 0:
+		return c.State.Terminated
+	case c.State.Terminated != nil && at.Sub(c.State.Terminated.FinishedAt.Time) < pause,
+		c.State.Running != nil && at.Sub(c.State.Running.StartedAt.Time) < pause,
+		c.State.Waiting != nil && c.endsPause(at):
+		return last
+	default:
+		return nil
+	}
+}
+
+// hasEndBefore reports whether an earlier status has the end before an Event: in the pause after it, nothing else
+// ends.
+func (c containerStatus) hasEndBefore(ev *corev1.Event) bool {
+	if ev.Reason == "BackOff" {
+		return c.isPaused(event.NewestOccurrence(ev))
+	}
+	return c.endsPause(event.NewestOccurrence(ev))
+}
+
+// isPaused reports whether a time falls into the pause after the last end.
+func (c containerStatus) isPaused(at time.Time) bool {
+	end := c.LastTerminationState.Terminated
+	return c.State.Waiting != nil && end != nil && !at.After(end.FinishedAt.Add(c.backOff()))
+}
+
+// endsPause reports whether a start at a time ends the pause after the last end.
+func (c containerStatus) endsPause(at time.Time) bool {
+	end := c.LastTerminationState.Terminated
+	if c.State.Waiting == nil || end == nil {
+		return false
+	}
+	ends, pause := end.FinishedAt.Add(c.backOff()), c.backOff()
+	return !at.Before(ends.Add(-time.Second)) && !at.After(ends.Add(min(pause, syncSlack)))
+}
+
+var inBackOff = regexp.MustCompile(`^back-off (\S+) restarting failed container`)
+
+// backOff returns the pause that the status says.
+func (c containerStatus) backOff() time.Duration {
+	if found := inBackOff.FindStringSubmatch(c.State.Waiting.Message); found != nil {
+		if pause, err := time.ParseDuration(found[1]); err == nil {
+			return pause
+		}
+	}
+	return shortestBackOff
+}
+
+// askJob reads the pods of a Job, for the newest container that failed.
+func (d *Details) askJob(ctx context.Context, about subject) answer {
+	var pods list[pod]
+	failure := d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, selector: "job-name=" + about.name}, &pods)
+	return func(ev *corev1.Event) *observation.Details {
+		return &observation.Details{Resolution: failure, Ended: newestFailure(pods.Items, about.uid, event.NewestOccurrence(ev))}
+	}
+}
+
+// newestFailure returns how the last container of a Job's failed pods ended before a time; nil: none did.
+func newestFailure(pods []pod, job types.UID, at time.Time) (newest *observation.Termination) {
+	for i := range pods {
+		p := &pods[i]
+		if !isOwnedBy(p.OwnerReferences, job) || p.Status.Phase != corev1.PodFailed {
+			continue
+		}
+		for _, status := range slices.Concat(p.Status.Containers, p.Status.Init) {
+			end := status.State.Terminated
+			if end == nil || end.ExitCode == 0 || end.FinishedAt.After(at) || newest != nil && !end.FinishedAt.After(newest.FinishedAt) {
+				continue
+			}
+			newest = p.termination(status.Name, status.RestartCount, end)
+		}
+	}
+	return newest
+}
+
+func isOwnedBy(owners []metav1.OwnerReference, uid types.UID) bool {
+	return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == uid })
+}

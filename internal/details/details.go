@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package details reads what a few Events do not say from the object they are about: why a container ended,
+// and what a new revision of a workload changed, by which tool and manager.
+//
+// An object is read about once for each restart or revision. Nothing is watched. Of what is read, the
+// values of environment variables, arguments, commands, annotations and ConfigMaps do not leave this
+// package. Secrets are never read.
+package details
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+)
+
+// Settings select what is read. Callers must set all of them.
+type Settings struct {
+	// ContainerStatus adds why a container ended, TemplateChanges what a revision changed. ConfigMaps
+	// adds, to the former, which ConfigMap of the pod changed last.
+	ContainerStatus, TemplateChanges, ConfigMaps bool
+	Timeout                                      time.Duration // how long a batch waits
+	Observer                                     Observer
+}
+
+// Details adds details to observations. Its methods must not be called concurrently.
+type Details struct {
+	settings Settings
+	reader   *reader
+
+	pods        *lru.Cache[types.UID, *pod]            // the last state of each
+	revisions   *lru.Cache[types.UID, compared]        // of StatefulSets and DaemonSets
+	replicaSets *lru.Cache[types.NamespacedName, bool] // that were compared
+	configMaps  *lru.Cache[types.UID, time.Time]       // when each changed last
+}
+
+// remembered bounds each of the memories above. Beyond it, an object may be read once more.
+const remembered = 5_000
+
+// New returns Details for the API server of config; nil if nothing is to be read. It sends no request.
+// The error is about config.
+func New(config *rest.Config, settings Settings) (*Details, error) {
+	if !settings.ContainerStatus && !settings.TemplateChanges {
+		return nil, nil
+	}
+	reader, err := newReader(config, settings.Observer)
+	if err != nil {
+		return nil, fmt.Errorf("no client for details: %w", err)
+	}
+	return &Details{
+		settings: settings, reader: reader,
+		pods: newMemory[types.UID, *pod](), revisions: newMemory[types.UID, compared](),
+		replicaSets: newMemory[types.NamespacedName, bool](), configMaps: newMemory[types.UID, time.Time](),
+	}, nil
+}
+
+func newMemory[K comparable, V any]() *lru.Cache[K, V] {
+	memory, _ := lru.New[K, V](remembered) // The size is above 0.
+	return memory
+}
+
+// answer returns what a read says about one Event; nil: nothing.
+type answer func(*corev1.Event) *observation.Details
+
+// question is what Events of a batch need to know about one object.
+type question struct {
+	of     []int // indexes of the observations
+	answer answer
+}
+
+// Add adds details to the observations whose Event calls for them, as far as they are known before the
+// timeout, or before the context ends. A nil Details adds nothing.
+func (d *Details) Add(ctx context.Context, observations []observation.Observation) {
+	if d == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.settings.Timeout)
+	defer cancel()
+	var reads sync.WaitGroup
+	questions := map[subject]*question{}
+	for i := range observations {
+		about, ok := d.subjectOf(observations[i].Event)
+		if !ok {
+			continue
+		}
+		if asked := questions[about]; asked != nil {
+			asked.of = append(asked.of, i)
+			continue
+		}
+		one := &question{of: []int{i}}
+		questions[about] = one
+		reads.Go(func() { one.answer = d.ask(ctx, about, observations[i].Event) })
+	}
+	reads.Wait()
+	for _, one := range questions {
+		for _, i := range one.of {
+			observations[i].Details = one.answer(observations[i].Event)
+		}
+	}
+}
+
+// Close ends the reads that no batch waits for.
+func (d *Details) Close() {
+	if d != nil {
+		d.reader.close()
+	}
+}
+
+// subject is an object that a question is about.
+type subject struct {
+	kind, namespace, name string
+	uid                   types.UID // empty: that of any object with the name
+}
+
+// The reasons of Events that call for details. A Killing and an Evicted come before the container ends, so
+// its status does not show the end yet.
+var (
+	restarts = map[string]bool{"BackOff": true, "Created": true, "Started": true}
+	// https://github.com/kubernetes/api/blob/master/batch/v1/types.go, JobReason
+	failedJobs = map[string]bool{
+		"BackoffLimitExceeded": true, "DeadlineExceeded": true, "PodFailurePolicy": true,
+		"FailedIndexes": true, "MaxFailedIndexesExceeded": true,
+	}
+)
+
+// subjectOf returns the object that is read for an Event. ok is false if the Event does not call for a read.
+// It calls for none if it is stored in another namespace than that of the object it is about.
+func (d *Details) subjectOf(ev *corev1.Event) (about subject, ok bool) {
+	involved := ev.InvolvedObject
+	about = subject{involved.Kind, involved.Namespace, involved.Name, involved.UID}
+	if involved.Namespace != ev.Namespace || involved.Name == "" {
+		return about, false
+	}
+	switch involved.Kind {
+	case "Pod":
+		return about, d.settings.ContainerStatus && restarts[ev.Reason] && event.ContainerName(ev) != "" && d.isRepeated(ev)
+	case "Job":
+		return about, d.settings.ContainerStatus && failedJobs[ev.Reason]
+	case "Deployment":
+		about.kind, about.uid = "ReplicaSet", ""
+		about.name, ok = scaledUp(ev)
+	case "ReplicaSet":
+		about.uid = ""
+		ok = ev.Reason == "SuccessfulCreate"
+	case "StatefulSet", "DaemonSet":
+		ok = ev.Reason == "SuccessfulCreate"
+	}
+	return about, ok && d.settings.TemplateChanges
+}
+
+// isRepeated reports whether a container of the Event's pod has ended before.
+func (d *Details) isRepeated(ev *corev1.Event) bool {
+	if ev.Reason == "BackOff" {
+		return isOfRestart(ev)
+	}
+	return event.Count(ev) > 1 || d.pods.Contains(ev.InvolvedObject.UID)
+}
+
+// ask reads what an Event needs to know about its subject.
+func (d *Details) ask(ctx context.Context, about subject, ev *corev1.Event) answer {
+	switch about.kind {
+	case "Pod":
+		return d.askPod(ctx, about, ev)
+	case "Job":
+		return d.askJob(ctx, about)
+	case "ReplicaSet":
+		return d.askReplicaSet(ctx, about, ev)
+	default:
+		return d.askWorkload(ctx, about, ev)
+	}
+}

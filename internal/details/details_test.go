@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package details
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start is when the tests' first container starts.
+var start = time.Date(2026, 11, 28, 14, 0, 0, 0, time.UTC)
+
+func at(seconds int) metav1.Time {
+	return metav1.NewTime(start.Add(time.Duration(seconds) * time.Second))
+}
+
+// server is an API server that answers paths with objects, or with failures.
+type server struct {
+	*httptest.Server
+	*Details
+
+	mu        sync.Mutex
+	answers   map[string]any // by path; an int is a status
+	requests  []string
+	forbidden []string
+	hang      chan struct{} // nil: nothing hangs
+}
+
+func (*server) LookupDone(string, time.Duration) {}
+
+func (s *server) Forbidden(verb string, resource schema.GroupResource, namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forbidden = append(s.forbidden, verb+" "+resource.String()+" in "+namespace)
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	path := r.URL.Path
+	if selector := r.URL.Query().Get("labelSelector"); selector != "" {
+		path += "?" + selector
+	}
+	s.requests = append(s.requests, path)
+	found, hang := s.answers[path], s.hang
+	s.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	status, isStatus := found.(int)
+	if found == nil {
+		status, isStatus = http.StatusNotFound, true
+	}
+	if isStatus {
+		w.WriteHeader(status)
+		found = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(status), Reason: map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound}[status]}
+	}
+	_ = json.NewEncoder(w).Encode(found)
+}
+
+func newServer(t *testing.T, change ...func(*Settings)) *server {
+	t.Helper()
+	s := &server{answers: map[string]any{}}
+	s.Server = httptest.NewServer(s)
+	settings := Settings{ContainerStatus: true, TemplateChanges: true, Timeout: 5 * time.Second, Observer: s}
+	for _, c := range change {
+		c(&settings)
+	}
+	var err error
+	s.Details, err = New(&rest.Config{Host: s.URL}, settings)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		s.Details.Close()
+		s.Server.Close()
+	})
+	return s
+}
+
+func (s *server) put(path string, answer any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[path] = answer
+}
+
+// ask returns what is added to one Event.
+func (s *server) ask(t *testing.T, ev *corev1.Event) *observation.Details {
+	t.Helper()
+	all := []observation.Observation{{Event: ev}}
+	s.Add(t.Context(), all)
+	return all[0].Details
+}
+
+// sent returns the requests since the last call.
+func (s *server) sent() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sent := s.requests
+	s.requests = nil
+	return sent
+}
+
+const podPath = "/api/v1/namespaces/shop/pods/web-1"
+
+// restart is a kubelet's event about the container app of the pod web-1.
+func restart(reason string, seconds, count int) *corev1.Event {
+	message := map[string]string{
+		"BackOff": "Back-off restarting failed container app in pod web-1_shop(web-uid)",
+		"Started": "Started container app", "Created": "Created container: app",
+	}[reason]
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: "web-1." + reason},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "web-uid", FieldPath: "spec.containers{app}"},
+		Reason:         reason, Message: message, Count: int32(count), LastTimestamp: at(seconds),
+	}
+}
+
+// webPod is the pod with the state of its container, which the following functions make.
+func webPod(states ...func(*corev1.ContainerStatus)) corev1.Pod {
+	status := corev1.ContainerStatus{Name: "app"}
+	for _, state := range states {
+		state(&status)
+	}
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "web-uid"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "app", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "s3cret"}},
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: *quantity("64Mi")}},
+		}}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}},
+	}
+}
+
+func running(since int) func(*corev1.ContainerStatus) {
+	return func(s *corev1.ContainerStatus) { s.State.Running = &corev1.ContainerStateRunning{StartedAt: at(since)} }
+}
+
+func killed(from, to int) *corev1.ContainerStateTerminated {
+	return &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137, StartedAt: at(from), FinishedAt: at(to)}
+}
+
+func ended(from, to int) func(*corev1.ContainerStatus) {
+	return func(s *corev1.ContainerStatus) { s.State.Terminated = killed(from, to) }
+}
+
+func lastEnded(from, to int) func(*corev1.ContainerStatus) {
+	return func(s *corev1.ContainerStatus) {
+		s.LastTerminationState.Terminated, s.RestartCount = killed(from, to), 3
+	}
+}
+
+func restarted(s *corev1.ContainerStatus) { s.RestartCount = 1 }
+
+func waiting(pause string) func(*corev1.ContainerStatus) {
+	return func(s *corev1.ContainerStatus) {
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off " + pause + " restarting failed container=app pod=web-1_shop(web-uid)"}
+	}
+}
+
+func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ev  *corev1.Event
+		pod corev1.Pod
+		end int // when the run ended; 0: the status shows another run, or may be older than the event
+	}{
+		"a back-off":                                     {restart("BackOff", 21, 1), webPod(waiting("20s"), lastEnded(0, 20)), 20},
+		"a back-off, status before the pause":            {restart("BackOff", 21, 1), webPod(ended(0, 20), restarted), 20},
+		"a back-off, status of the run that ends":        {restart("BackOff", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
+		"a back-off, status of the pause before the run": {restart("BackOff", 50, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
+		"a back-off, the container runs again":           {restart("BackOff", 21, 2), webPod(running(40), lastEnded(0, 20)), 20},
+		"a back-off, two runs later":                     {restart("BackOff", 21, 2), webPod(running(100), lastEnded(40, 60)), 0},
+		"the first restart":                              {restart("Started", 21, 2), webPod(ended(0, 20)), 20},
+		"the first restart, reported late":               {restart("Started", 28, 2), webPod(ended(0, 20)), 20},
+		"the first restart, its run has ended, too":      {restart("Started", 25, 2), webPod(ended(24, 24), restarted, lastEnded(0, 18)), 18},
+		"the first restart, the pause after its run":     {restart("Started", 25, 2), webPod(waiting("10s"), lastEnded(24, 24)), 0},
+		"a restart, status after the start":              {restart("Started", 40, 2), webPod(running(40), lastEnded(0, 20)), 20},
+		"a restart, reported late":                       {restart("Started", 45, 2), webPod(running(40), lastEnded(0, 20)), 20},
+		"a restart, status of the pause before":          {restart("Started", 40, 2), webPod(waiting("20s"), lastEnded(0, 20)), 20},
+		"a restart, its run has ended, too":              {restart("Started", 40, 2), webPod(ended(40, 44), lastEnded(0, 20)), 20},
+		"a restart, status of the run that ends":         {restart("Started", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
+		"a restart long after the pause of the status":   {restart("Started", 90, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
+		"the first start":                                {restart("Started", 1, 2), webPod(running(1)), 0},
+		"a status without states":                        {restart("Started", 1, 2), webPod(), 0},
+		"an end without a time": {restart("BackOff", 21, 1), webPod(waiting("20s"), func(s *corev1.ContainerStatus) {
+			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{}
+		}), 0},
+		"a program that never started (start at the epoch)": {restart("BackOff", 21, 1), webPod(waiting("20s"), func(s *corev1.ContainerStatus) {
+			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "StartError", ExitCode: 128, StartedAt: metav1.NewTime(time.Unix(0, 0)), FinishedAt: at(20)}
+		}), 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(podPath, tt.pod)
+			got := s.ask(t, tt.ev)
+			require.NotNil(t, got)
+			assert.Empty(t, got.Resolution)
+			if tt.end == 0 {
+				assert.Nil(t, got.Ended)
+				return
+			}
+			require.NotNil(t, got.Ended)
+			assert.Equal(t, at(tt.end).Time, got.Ended.FinishedAt.UTC())
+			assert.EqualValues(t, 64<<20, got.Ended.MemoryLimit)
+		})
+	}
+}
+
+func TestEventsThatCallForNoDetails(t *testing.T) {
+	image := restart("BackOff", 1, 5)
+	image.Message = `Back-off pulling image "web:1"`
+	foreign := restart("BackOff", 1, 5)
+	foreign.Namespace = "tenant-b"
+	killing := restart("Killing", 1, 2)
+	scaledDown := restart("ScalingReplicaSet", 1, 1)
+	scaledDown.InvolvedObject.Kind, scaledDown.Message = "Deployment", "Scaled down replica set web-5d to 0 from 1"
+	for name, ev := range map[string]*corev1.Event{
+		"a back-off of an image":          image,
+		"the first start of a container":  restart("Started", 1, 1),
+		"an Event of another namespace":   foreign,
+		"a container that is being ended": killing,
+		"a scale-down":                    scaledDown,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			assert.Nil(t, s.ask(t, ev))
+			assert.Empty(t, s.sent())
+		})
+	}
+}
+
+func TestAnObjectIsReadAboutOnceForEachRestart(t *testing.T) {
+	s := newServer(t)
+	s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+	both := []observation.Observation{{Event: restart("BackOff", 21, 1)}, {Event: restart("BackOff", 22, 2)}}
+	s.Add(t.Context(), both)
+	assert.Len(t, s.sent(), 1, "the Events of one batch share a read")
+	assert.NotNil(t, both[1].Details.Ended)
+	s.age()
+	assert.NotNil(t, s.ask(t, restart("BackOff", 35, 3)).Ended)
+	assert.NotNil(t, s.ask(t, restart("Started", 41, 1)).Ended, "also one whose count has begun again")
+	assert.Empty(t, s.sent(), "within the pause after the end, nothing else can have ended")
+	s.put(podPath, webPod(waiting("40s"), lastEnded(41, 50)))
+	assert.Equal(t, at(50).Time, s.ask(t, restart("BackOff", 52, 4)).Ended.FinishedAt.UTC())
+	assert.Len(t, s.sent(), 1)
+}
+
+// age lets no read be shared any more because it was just now.
+func (s *server) age() {
+	for _, known := range s.pods.Values() {
+		known.readAt = time.Time{}
+	}
+}
+
+func TestDetailsThatDoNotCome(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer any
+		want   resolver.Resolution
+	}{
+		"forbidden":                {http.StatusForbidden, resolver.ResolutionForbidden},
+		"not there":                {http.StatusNotFound, resolver.ResolutionNotFound},
+		"a server in trouble":      {http.StatusInternalServerError, resolver.ResolutionUnavailable},
+		"another pod of that name": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "other"}}, resolver.ResolutionNotFound},
+		"no JSON of a pod":         {[]string{"?"}, resolver.ResolutionUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(podPath, tt.answer)
+			got := s.ask(t, restart("BackOff", 1, 1))
+			assert.Equal(t, tt.want, got.Resolution)
+			assert.Nil(t, got.Ended)
+		})
+	}
+}
+
+func TestAMissingPermissionIsReportedAndNotTriedAgainAtOnce(t *testing.T) {
+	s := newServer(t)
+	s.put(podPath, http.StatusForbidden)
+	for range 3 {
+		assert.Equal(t, resolver.ResolutionForbidden, s.ask(t, restart("BackOff", 1, 1)).Resolution)
+	}
+	assert.Len(t, s.sent(), 1)
+	assert.Equal(t, []string{"get pods in shop"}, s.forbidden)
+}
+
+func TestAServerThatHangsDelaysOneBatch(t *testing.T) {
+	s := newServer(t, func(c *Settings) { c.Timeout = 50 * time.Millisecond })
+	s.hang = make(chan struct{})
+	assert.Equal(t, resolver.ResolutionTimeout, s.ask(t, restart("BackOff", 1, 1)).Resolution)
+	s.sent()
+	for range 5 {
+		assert.Equal(t, resolver.ResolutionTimeout, s.ask(t, restart("BackOff", 1, 1)).Resolution)
+	}
+	assert.Empty(t, s.sent(), "later reads are answered at once")
+
+	s.mu.Lock()
+	close(s.hang)
+	s.hang = nil
+	s.mu.Unlock()
+	s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+	s.reader.breakers[schema.GroupResource{Resource: "pods"}].retryAt = time.Now()
+	require.Eventually(t, func() bool { return s.ask(t, restart("BackOff", 21, 1)).Resolution == "" }, 10*time.Second, time.Millisecond,
+		"a read in the background finds that it works again")
+}
+
+func TestReadsOfANamespaceAreLimited(t *testing.T) {
+	s := newServer(t)
+	var all []observation.Observation
+	for i := range 100 {
+		ev := restart("BackOff", 21, 1)
+		ev.InvolvedObject.Name = fmt.Sprint("web-", i)
+		all = append(all, observation.Observation{Event: ev})
+	}
+	s.Add(t.Context(), all)
+	assert.LessOrEqual(t, len(s.sent()), readsPerSecond+1)
+	other := restart("BackOff", 21, 1)
+	other.Namespace, other.InvolvedObject.Namespace = "other", "other"
+	assert.Equal(t, resolver.ResolutionNotFound, s.ask(t, other).Resolution, "another namespace has its part")
+}
+
+func TestWhyAJobFailed(t *testing.T) {
+	pod := func(name string, uid string, finished, code int) corev1.Pod {
+		p := webPod(func(s *corev1.ContainerStatus) {
+			s.State.Terminated = &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: int32(code), StartedAt: at(0), FinishedAt: at(finished)}
+		})
+		p.Name, p.Status.Phase = name, corev1.PodFailed
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "copy", UID: "job-uid"}}
+		if uid != "" {
+			p.OwnerReferences[0].UID = "other"
+		}
+		return p
+	}
+	s := newServer(t)
+	s.put("/api/v1/namespaces/shop/pods?job-name=copy", corev1.PodList{Items: []corev1.Pod{
+		pod("copy-1", "", 10, 1), pod("copy-2", "", 30, 2), pod("copy-3", "", 20, 3), pod("copy-4", "other", 40, 4), pod("copy-5", "", 90, 5),
+	}})
+	ev := restart("BackoffLimitExceeded", 31, 1)
+	ev.InvolvedObject = corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "copy", UID: "job-uid"}
+	got := s.ask(t, ev)
+	require.NotNil(t, got.Ended)
+	assert.EqualValues(t, 2, got.Ended.ExitCode, "the newest failure before the event")
+}
+
+func TestNothingOfAPodsEnvironmentIsKept(t *testing.T) {
+	s := newServer(t)
+	s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+	s.ask(t, restart("BackOff", 21, 1))
+	for _, known := range s.pods.Values() {
+		text, err := json.Marshal(known)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "web-1")
+		assert.False(t, strings.Contains(string(text), "s3cret"))
+	}
+}
+
+func quantity(text string) *resource.Quantity {
+	q := resource.MustParse(text)
+	return &q
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package details
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// Observer is told how reads end. Its methods may be called concurrently.
+type Observer interface {
+	LookupDone(result string, took time.Duration)
+	Forbidden(verb string, resource schema.GroupResource, namespace string)
+}
+
+const (
+	// readsPerSecond bounds the reads. Two seconds' reads may come at once. One namespace has half of them:
+	// whoever may write Events there could otherwise take all.
+	readsPerSecond = 20
+	readsAtOnce    = 16
+	// failuresInARow is the number of consecutive failures from which reads of a resource are answered at
+	// once. One timeout is enough. A read in the background, each retryAfter, closes this breaker.
+	failuresInARow = 3
+	retryAfter     = 5 * time.Second
+	forbiddenFor   = time.Minute
+)
+
+// path is what is read: an object, or a list of those that a selector selects.
+type path struct {
+	group, version  string
+	resource        string
+	namespace, name string
+	selector        string // of labels; with a selector, name is empty
+	metadataOnly    bool
+}
+
+func (p path) gr() schema.GroupResource {
+	return schema.GroupResource{Group: p.group, Resource: p.resource}
+}
+
+// breaker knows how the reads of one resource ended.
+type breaker struct {
+	failures int
+	failure  resolver.Resolution // the last one
+	retryAt  time.Time           // while it is open: when the next read in the background begins
+}
+
+// reader sends reads. It has request slots and breakers of its own, so that reads of details take nothing
+// from the lookups of owners.
+type reader struct {
+	client   *rest.RESTClient
+	observer Observer
+	slots    *semaphore.Weighted
+	all      *rate.Limiter
+
+	ctx    context.Context // of reads in the background
+	end    context.CancelFunc
+	trials sync.WaitGroup
+
+	namespaces *lru.Cache[string, *rate.Limiter]
+	forbidden  *lru.Cache[path, time.Time] // until when, by resource and namespace
+
+	mu       sync.Mutex // guards the following
+	breakers map[schema.GroupResource]*breaker
+}
+
+func newReader(config *rest.Config, observer Observer) (*reader, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	config.APIPath, config.GroupVersion = "/api", &schema.GroupVersion{Version: "v1"}
+	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	return &reader{
+		client: client, observer: observer, ctx: ctx, end: end,
+		slots: semaphore.NewWeighted(readsAtOnce), all: rate.NewLimiter(readsPerSecond, 2*readsPerSecond),
+		namespaces: newMemory[string, *rate.Limiter](), forbidden: newMemory[path, time.Time](),
+		breakers: map[schema.GroupResource]*breaker{},
+	}, nil
+}
+
+func (r *reader) close() {
+	r.end()
+	r.trials.Wait()
+	utilnet.CloseIdleConnectionsFor(r.client.Client.Transport)
+}
+
+// read reads JSON into a value that has the fields to keep. The resolution is empty if there was an answer.
+func (r *reader) read(ctx context.Context, p path, into any) resolver.Resolution {
+	if failure := r.refuses(p); failure != "" {
+		return failure
+	}
+	if err := r.slots.Acquire(ctx, 1); err != nil {
+		return resolver.ResolutionTimeout // It was not sent, which shows nothing.
+	}
+	defer r.slots.Release(1)
+	return r.send(ctx, p, into)
+}
+
+// refuses returns why a read is not worth sending; empty if it is.
+func (r *reader) refuses(p path) resolver.Resolution {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if until, ok := r.forbidden.Get(p.collection()); ok && time.Now().Before(until) {
+		return resolver.ResolutionForbidden
+	}
+	if b := r.breakers[p.gr()]; b != nil && b.failures >= failuresInARow {
+		if now := time.Now(); now.After(b.retryAt) && r.ctx.Err() == nil {
+			b.retryAt = now.Add(retryAfter)
+			r.trials.Go(func() { r.try(p) })
+		}
+		return b.failure
+	}
+	limiter, ok := r.namespaces.Get(p.namespace)
+	if !ok {
+		limiter = rate.NewLimiter(readsPerSecond/2, readsPerSecond)
+		r.namespaces.Add(p.namespace, limiter)
+	}
+	if !limiter.Allow() || !r.all.Allow() {
+		return resolver.ResolutionUnavailable
+	}
+	return ""
+}
+
+// collection is the path without an object: permissions are for it.
+func (p path) collection() path {
+	p.name, p.selector = "", ""
+	return p
+}
+
+// try reads in the background, to see whether the resource is answered again.
+func (r *reader) try(p path) {
+	ctx, cancel := context.WithTimeout(r.ctx, 2*retryAfter)
+	defer cancel()
+	var nothing struct{}
+	r.send(ctx, p, &nothing)
+}
+
+func (r *reader) send(ctx context.Context, p path, into any) resolver.Resolution {
+	request := r.client.Get().AbsPath(p.absolute()...)
+	if p.selector != "" {
+		request = request.Param("labelSelector", p.selector).Param("limit", "50")
+	}
+	if p.metadataOnly {
+		request = request.SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+	}
+	sentAt := time.Now()
+	body, err := request.Do(ctx).Raw()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return resolver.ResolutionUnavailable // The process or the term ends, which shows nothing.
+	}
+	failure := resolver.ResolutionOf(err)
+	if err == nil && json.Unmarshal(body, into) != nil {
+		failure = resolver.ResolutionUnavailable
+	}
+	r.note(p, failure, time.Since(sentAt))
+	return failure
+}
+
+func (p path) absolute() []string {
+	segments := []string{"api"}
+	if p.group != "" {
+		segments = []string{"apis", p.group}
+	}
+	segments = append(segments, p.version, "namespaces", p.namespace, p.resource)
+	if p.name != "" {
+		segments = append(segments, p.name)
+	}
+	return segments
+}
+
+// note notes how a read ended.
+func (r *reader) note(p path, failure resolver.Resolution, took time.Duration) {
+	result := string(failure)
+	if failure == "" {
+		result = "found"
+	}
+	r.observer.LookupDone(result, took)
+	if failure == resolver.ResolutionForbidden {
+		verb := "get"
+		if p.selector != "" {
+			verb = "list"
+		}
+		r.observer.Forbidden(verb, p.gr(), p.namespace)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.breakers[p.gr()]
+	if b == nil {
+		b = &breaker{}
+		r.breakers[p.gr()] = b
+	}
+	switch b.failure = failure; failure {
+	case resolver.ResolutionTimeout:
+		b.failures, b.retryAt = failuresInARow, time.Now().Add(retryAfter)
+	case resolver.ResolutionUnavailable:
+		b.failures, b.retryAt = b.failures+1, time.Now().Add(retryAfter)
+	case resolver.ResolutionForbidden:
+		b.failures = 0
+		r.forbidden.Add(p.collection(), time.Now().Add(forbiddenFor))
+	default:
+		b.failures = 0
+	}
+}
+
+// list is a list of objects.
+type list[T any] struct {
+	Items []T `json:"items"`
+}
+
+// metadata are the fields of an object's metadata that are kept.
+type metadata struct {
+	metav1.ObjectMeta `json:"metadata"`
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package details
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// newFor is how long after its creation a revision is taken for a new one.
+const newFor = 2 * time.Minute
+
+// scaledUp returns the ReplicaSet that a Deployment has scaled up.
+// (kubernetes/pkg/controller/deployment/sync.go: "Scaled up replica set NAME from 0 to 1")
+func scaledUp(ev *corev1.Event) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(ev.Message, "Scaled up replica set ")
+	name, _, _ = strings.Cut(rest, " ")
+	return name, ok && ev.Reason == "ScalingReplicaSet" && name != "" && !strings.Contains(name, "/")
+}
+
+// workload has the fields that are kept of what makes revisions: a ReplicaSet, which is one, a StatefulSet or
+// a DaemonSet.
+type workload struct {
+	metadata
+	Spec struct {
+		Replicas *int32                 `json:"replicas"`
+		Selector *metav1.LabelSelector  `json:"selector"`
+		Template corev1.PodTemplateSpec `json:"template"`
+	} `json:"spec"`
+	Status struct {
+		CurrentRevision string `json:"currentRevision"`
+		UpdateRevision  string `json:"updateRevision"`
+	} `json:"status"`
+}
+
+// nothing is the answer if an Event is of no new revision.
+func nothing(*corev1.Event) *observation.Details { return nil }
+
+// first returns an answer for the first of the Events only: one record says what a revision changed.
+func first(one *observation.Details) answer {
+	return func(*corev1.Event) *observation.Details {
+		said := one
+		one = nil
+		return said
+	}
+}
+
+func failed(failure resolver.Resolution) answer {
+	return first(&observation.Details{Resolution: failure})
+}
+
+// hashes are the labels that tell the ReplicaSets of one workload apart.
+var hashes = []string{"pod-template-hash", "rollouts-pod-template-hash"}
+
+// askReplicaSet compares a new ReplicaSet with the one before it, once.
+func (d *Details) askReplicaSet(ctx context.Context, about subject, ev *corev1.Event) answer {
+	name := types.NamespacedName{Namespace: about.namespace, Name: about.name}
+	if _, isCompared := d.replicaSets.Get(name); isCompared {
+		return nothing
+	}
+	in := path{group: "apps", version: "v1", resource: "replicasets", namespace: about.namespace}
+	one := in
+	one.name = about.name
+	var read workload
+	if failure := d.reader.read(ctx, one, &read); failure != "" {
+		return failed(failure)
+	}
+	d.replicaSets.Add(name, true)
+	owner := metav1.GetControllerOf(&read)
+	isNew, wasUsedBefore := isNewAt(read.CreationTimestamp, ev), read.Annotations["deployment.kubernetes.io/revision-history"] != ""
+	if owner == nil || !isNew && !wasUsedBefore {
+		return nothing
+	}
+	selector := read.Spec.Selector.DeepCopy()
+	for _, hash := range hashes {
+		delete(selector.MatchLabels, hash)
+	}
+	in.selector = metav1.FormatLabelSelector(selector)
+	var siblings list[workload]
+	if failure := d.reader.read(ctx, in, &siblings); failure != "" {
+		return failed(failure)
+	}
+	former := formerReplicaSet(&read, siblings.Items, owner.UID)
+	// A former revision that is scaled up again without another one that still runs is no rollback.
+	if !isNew && (former == nil || former.Spec.Replicas != nil && *former.Spec.Replicas == 0) {
+		return nothing
+	}
+	changes := &observation.Details{}
+	if former != nil {
+		changes.Changes = compare(former.Spec.Template, read.Spec.Template)
+	}
+	if owner.APIVersion == "apps/v1" && owner.Kind == "Deployment" {
+		var deployment metadata
+		in := path{group: "apps", version: "v1", resource: "deployments", namespace: about.namespace, name: owner.Name, metadataOnly: true}
+		if changes.Resolution = d.reader.read(ctx, in, &deployment); changes.Resolution == "" {
+			addTools(changes, "apps/Deployment", &deployment)
+		}
+	}
+	return first(changes)
+}
+
+func isNewAt(created metav1.Time, ev *corev1.Event) bool {
+	return event.NewestOccurrence(ev).Sub(created.Time) < newFor
+}
+
+// formerReplicaSet returns the one of the same owner with the highest revision below that of a ReplicaSet;
+// without revisions, the one that was created last before it. Nil: there is none.
+func formerReplicaSet(of *workload, siblings []workload, owner types.UID) (former *workload) {
+	order := func(a, b *workload) int {
+		return cmp.Or(cmp.Compare(a.revision(), b.revision()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+	}
+	for i := range siblings {
+		s := &siblings[i]
+		if s.UID != of.UID && isOwnedBy(s.OwnerReferences, owner) && order(s, of) < 0 && (former == nil || order(s, former) > 0) {
+			former = s
+		}
+	}
+	return former
+}
+
+// revision returns the number that the controller gave a ReplicaSet; 0: none.
+func (w *workload) revision() int {
+	number, _ := strconv.Atoi(cmp.Or(w.Annotations["deployment.kubernetes.io/revision"], w.Annotations["rollout.argoproj.io/revision"]))
+	return number
+}
+
+// controllerRevision is a revision of a StatefulSet or a DaemonSet.
+type controllerRevision struct {
+	metadata
+	Revision int64 `json:"revision"`
+	Data     struct {
+		Spec struct {
+			Template corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	} `json:"data"`
+}
+
+// compared is what is remembered of a StatefulSet or a DaemonSet.
+type compared struct {
+	generation int64 // with which it was compared; 0: it was not
+	readAt     time.Time
+}
+
+// askWorkload compares the newest revision of a StatefulSet or a DaemonSet with the one before it, once.
+func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Event) answer {
+	in := path{group: "apps", version: "v1", resource: strings.ToLower(about.kind) + "s", namespace: about.namespace, name: about.name}
+	known, _ := d.revisions.Get(about.uid)
+	if time.Since(known.readAt) < sharedFor {
+		return nothing
+	}
+	var read workload
+	if failure := d.reader.read(ctx, in, &read); failure != "" {
+		return failed(failure)
+	}
+	d.revisions.Add(about.uid, compared{generation: read.Generation, readAt: time.Now()})
+	if read.UID != about.uid || known.generation == read.Generation {
+		return nothing
+	}
+	in = path{group: "apps", version: "v1", resource: "controllerrevisions", namespace: about.namespace, selector: metav1.FormatLabelSelector(read.Spec.Selector)}
+	var revisions list[controllerRevision]
+	if failure := d.reader.read(ctx, in, &revisions); failure != "" {
+		return failed(failure)
+	}
+	all := slices.DeleteFunc(revisions.Items, func(r controllerRevision) bool { return !isOwnedBy(r.OwnerReferences, read.UID) })
+	slices.SortFunc(all, func(a, b controllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
+	if len(all) == 0 || !isNewAt(all[0].CreationTimestamp, ev) && read.Status.CurrentRevision == read.Status.UpdateRevision {
+		return nothing
+	}
+	changes := &observation.Details{}
+	if len(all) > 1 {
+		changes.Changes = compare(all[1].Data.Spec.Template, all[0].Data.Spec.Template)
+	}
+	addTools(changes, "apps/"+about.kind, &read.metadata)
+	return first(changes)
+}
+
+// change is the last one of an object.
+type change struct {
+	at       time.Time
+	by, name string
+}
+
+// lastChange returns the last change of one of the fields, which f: names, and who made it; zero: not known.
+// A nested field is written as f:spec/f:template. (apimachinery, ManagedFieldsEntry)
+func lastChange(managers []metav1.ManagedFieldsEntry, fields ...string) (last change) {
+	for _, m := range managers {
+		if m.Time == nil || m.FieldsV1 == nil || m.Subresource != "" || !m.Time.After(last.at) {
+			continue
+		}
+		if slices.ContainsFunc(fields, func(field string) bool { return owns(m.FieldsV1.Raw, strings.Split(field, "/")) }) {
+			last = change{at: m.Time.Time, by: m.Manager}
+		}
+	}
+	return last
+}
+
+func owns(fields json.RawMessage, names []string) bool {
+	if len(names) == 0 {
+		return true
+	}
+	var nested map[string]json.RawMessage
+	_ = json.Unmarshal(fields, &nested) // What cannot be read owns nothing.
+	inner, ok := nested[names[0]]
+	return ok && owns(inner, names[1:])
+}
+
+// addTools adds which tool deployed a workload, of a kind as GROUP/KIND, and who changed its template last.
+func addTools(to *observation.Details, kind string, of *metadata) {
+	to.DeployedBy = deployedBy(kind, of)
+	last := lastChange(of.ManagedFields, "f:spec/f:template")
+	to.ChangedBy, to.ChangedAt = last.by, last.at
+}
+
+// deployedBy returns the object of the tool that deployed a workload; empty: not known. What Helm writes is
+// last, because tools that use Helm leave it, too.
+func deployedBy(kind string, of *metadata) string {
+	// https://argo-cd.readthedocs.io/en/stable/user-guide/resource_tracking/: APPLICATION:GROUP/KIND:NAMESPACE/NAME.
+	// A copied annotation names another object.
+	if app, ok := strings.CutSuffix(of.Annotations["argocd.argoproj.io/tracking-id"], ":"+kind+":"+of.Namespace+"/"+of.Name); ok && app != "" {
+		return "application.argoproj.io/" + app
+	}
+	isOfArgo := slices.ContainsFunc(of.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return strings.HasPrefix(m.Manager, "argocd") })
+	for _, tool := range []struct {
+		name, object string
+		isOurs       bool
+	}{
+		{of.Labels["helm.toolkit.fluxcd.io/name"], "helmrelease.helm.toolkit.fluxcd.io/", true},
+		{of.Labels["kustomize.toolkit.fluxcd.io/name"], "kustomization.kustomize.toolkit.fluxcd.io/", true},
+		{of.Labels["app.kubernetes.io/instance"], "application.argoproj.io/", isOfArgo},
+		{of.Annotations["meta.helm.sh/release-name"], "helm/", true},
+	} {
+		if tool.name != "" && tool.isOurs {
+			return tool.object + tool.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package details
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// template is a pod template in YAML.
+func template(t *testing.T, text string) (parsed corev1.PodTemplateSpec) {
+	t.Helper()
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), &parsed))
+	return parsed
+}
+
+const before = `
+metadata:
+  labels: {app: web, pod-template-hash: a1}
+  annotations: {checksum/config: aaaa, gone: x}
+spec:
+  initContainers: [{name: migrate, image: "migrate:1"}]
+  containers:
+  - name: app
+    image: app:1
+    args: [--password=s3cret]
+    env: [{name: URL, value: "http://s3cret"}, {name: OLD, value: s3cret}, {name: SAME, value: "1"}]
+    envFrom: [{configMapRef: {name: app-6f4b}}, {secretRef: {name: tokens}}]
+    resources: {limits: {memory: 256Mi, cpu: "1"}, requests: {memory: 64Mi}}
+    livenessProbe: {tcpSocket: {port: 80}, periodSeconds: 10}
+  volumes:
+  - {name: settings, configMap: {name: settings}}
+`
+
+func TestWhatATemplateChanged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		after string
+		want  []string
+	}{
+		"nothing but the hash": {`
+metadata:
+  labels: {app: web, pod-template-hash: b2}
+  annotations: {checksum/config: aaaa, gone: x}
+spec:
+  initContainers: [{name: migrate, image: "migrate:1"}]
+  containers:
+  - name: app
+    image: app:1
+    args: [--password=s3cret]
+    env: [{name: SAME, value: "1"}, {name: URL, value: "http://s3cret"}, {name: OLD, value: s3cret}]
+    envFrom: [{configMapRef: {name: app-6f4b}}, {secretRef: {name: tokens}}]
+    resources: {limits: {memory: 256Mi, cpu: "1"}, requests: {memory: 64Mi}}
+    livenessProbe: {tcpSocket: {port: 80}, periodSeconds: 10}
+  volumes:
+  - {name: settings, configMap: {name: settings}}
+`, nil},
+		"all that has a name": {`
+metadata:
+  labels: {app: web}
+  annotations: {checksum/config: bbbb, new: x, kubectl.kubernetes.io/restartedAt: "2026-11-28T14:00:00Z"}
+spec:
+  containers:
+  - name: app
+    image: app:2
+    command: [/bin/other]
+    args: [--password=other]
+    env: [{name: URL, value: "http://other"}, {name: SAME, value: "1"}, {name: NEW, value: s3cret}]
+    envFrom: [{configMapRef: {name: app-9d21}}]
+    resources: {limits: {memory: 128Mi}, requests: {memory: 64Mi}}
+    livenessProbe: {tcpSocket: {port: 80}, periodSeconds: 5}
+    readinessProbe: {tcpSocket: {port: 80}}
+  - {name: proxy, image: "proxy:1"}
+  volumes:
+  - {name: settings, secret: {secretName: settings}}
+`, []string{
+			"annotation checksum/config changed",
+			"annotation gone removed",
+			"restart by hand at 2026-11-28T14:00:00Z",
+			"annotation new added",
+			"args app changed",
+			"command app added",
+			"configmap app: app-6f4b → app-9d21",
+			"configmap settings removed",
+			"cpu limit app: 1 removed",
+			"env app NEW added",
+			"env app OLD removed",
+			"env app URL changed",
+			"image app: app:1 → app:2",
+			"image migrate: migrate:1 removed",
+			"image proxy: proxy:1 added",
+			"liveness probe app changed",
+			"memory limit app: 256Mi → 128Mi",
+			"other settings of the pod template changed",
+			"readiness probe app added",
+			"secret settings added",
+			"secret tokens removed",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := compare(template(t, before), template(t, tt.after))
+			assert.Equal(t, tt.want, got)
+			assert.NotContains(t, fmt.Sprint(got), "s3cret")
+		})
+	}
+}
+
+func TestManyChangesAreCut(t *testing.T) {
+	after := template(t, before)
+	for i := range 100 {
+		after.Spec.Containers[0].Env = append(after.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprint("N", i)})
+	}
+	got := compare(template(t, before), after)
+	assert.Len(t, got, maxSentences+1)
+	assert.Equal(t, "and more", got[maxSentences])
+}
+
+const (
+	replicaSets   = "/apis/apps/v1/namespaces/shop/replicasets"
+	ofWeb         = replicaSets + "?app=web"
+	theWorkload   = "/apis/apps/v1/namespaces/shop/deployments/web"
+	inStatefulSet = "/apis/apps/v1/namespaces/shop/statefulsets/web"
+	ofRevisions   = "/apis/apps/v1/namespaces/shop/controllerrevisions?app=web"
+)
+
+// replicaSet is one of the Deployment web, with an image of its own.
+func replicaSet(name string, revision, createdAt int, replicas int32) appsv1.ReplicaSet {
+	return appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID(name + "-uid"), CreationTimestamp: at(createdAt),
+			Annotations:     map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(revision)},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web-uid", Controller: new(true)}},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web", "pod-template-hash": name}},
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:" + name}}}},
+		},
+	}
+}
+
+func scaled(name string, seconds int) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "web-uid"},
+		Reason:         "ScalingReplicaSet", Message: "Scaled up replica set " + name + " from 0 to 1", LastTimestamp: at(seconds),
+	}
+}
+
+func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
+	rolledBack := replicaSet("a", 3, 0, 1)
+	rolledBack.Annotations["deployment.kubernetes.io/revision-history"] = "1"
+	stranger := replicaSet("c", 9, 50, 1)
+	stranger.OwnerReferences[0].UID = "other"
+	for name, tt := range map[string]struct {
+		ev   *corev1.Event
+		sets []appsv1.ReplicaSet
+		want []string
+	}{
+		"the second revision":               {scaled("b", 100), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1), stranger}, []string{"image app: app:a → app:b"}},
+		"the first revision":                {scaled("a", 0), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1)}, nil},
+		"a rollback":                        {scaled("a", 9000), []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 1)}, []string{"image app: app:b → app:a"}},
+		"scaled up from 0 after a rollback": {scaled("a", 9000), []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 0)}, nil},
+		"an old one is scaled up":           {scaled("b", 9000), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 0), replicaSet("b", 2, 100, 1)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: tt.sets})
+			for _, one := range tt.sets {
+				s.put(replicaSets+"/"+one.Name, one)
+			}
+			got := s.ask(t, tt.ev)
+			if tt.want == nil {
+				assert.True(t, got == nil || got.Changes == nil)
+			} else {
+				require.NotNil(t, got)
+				assert.Equal(t, tt.want, got.Changes)
+			}
+			s.sent()
+			assert.Nil(t, s.ask(t, tt.ev), "a second record does not say it again")
+			assert.Empty(t, s.sent())
+		})
+	}
+}
+
+func managed(manager string, seconds int, subresource, fields string) metav1.ManagedFieldsEntry {
+	time := at(seconds)
+	return metav1.ManagedFieldsEntry{Manager: manager, Time: &time, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+}
+
+const ofTemplate = `{"f:spec":{"f:template":{"f:spec":{}}}}`
+
+func TestByWhichToolAndWhom(t *testing.T) {
+	for name, tt := range map[string]struct {
+		workload metav1.ObjectMeta
+		by, who  string
+	}{
+		"Argo CD, annotation":                       {metav1.ObjectMeta{Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "front:apps/Deployment:shop/web"}}, "application.argoproj.io/front", ""},
+		"Argo CD, the annotation of another object": {metav1.ObjectMeta{Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "front:apps/Deployment:shop/api"}}, "", ""},
+		"Argo CD, label": {metav1.ObjectMeta{
+			Labels:        map[string]string{"app.kubernetes.io/instance": "front"},
+			ManagedFields: []metav1.ManagedFieldsEntry{managed("argocd-controller", 1, "", ofTemplate)},
+		}, "application.argoproj.io/front", "argocd-controller"},
+		"a label that everybody sets": {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/instance": "front"}}, "", ""},
+		"Flux, Kustomization":         {metav1.ObjectMeta{Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps"}}, "kustomization.kustomize.toolkit.fluxcd.io/apps", ""},
+		"Flux, HelmRelease": {metav1.ObjectMeta{
+			Labels:      map[string]string{"helm.toolkit.fluxcd.io/name": "web"},
+			Annotations: map[string]string{"meta.helm.sh/release-name": "shop-web"},
+		}, "helmrelease.helm.toolkit.fluxcd.io/web", ""},
+		"Helm": {metav1.ObjectMeta{Annotations: map[string]string{"meta.helm.sh/release-name": "web"}}, "helm/web", ""},
+		"kubectl edit after a tool": {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+			managed("helm", 1, "", ofTemplate),
+			managed("kubectl-edit", 60, "", ofTemplate),
+			managed("kube-controller-manager", 90, "status", `{"f:status":{}}`),
+			managed("kube-controller-manager", 91, "", `{"f:metadata":{"f:annotations":{}}}`),
+			managed("kubectl", 92, "scale", `{"f:spec":{"f:replicas":{}}}`),
+			managed("keda", 93, "", `{"f:spec":{"f:replicas":{}}}`),
+		}}, "", "kubectl-edit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(replicaSets+"/a", replicaSet("a", 1, 0, 1))
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1)}})
+			tt.workload.Namespace, tt.workload.Name = "shop", "web"
+			s.put(theWorkload, metav1.PartialObjectMetadata{ObjectMeta: tt.workload})
+			got := s.ask(t, scaled("a", 1))
+			require.NotNil(t, got)
+			assert.Empty(t, got.Resolution)
+			assert.Equal(t, tt.by, got.DeployedBy)
+			assert.Equal(t, tt.who, got.ChangedBy)
+			assert.Equal(t, tt.who == "", got.ChangedAt.IsZero())
+		})
+	}
+}
+
+// createdPod is the event of a StatefulSet that creates a pod.
+func createdPod(seconds int) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "shop", Name: "web", UID: "web-uid"},
+		Reason:         "SuccessfulCreate", Message: "create Pod web-0 in StatefulSet web successful", LastTimestamp: at(seconds),
+	}
+}
+
+func revisionOf(number int64, createdAt int) appsv1.ControllerRevision {
+	return appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", number), CreationTimestamp: at(createdAt), OwnerReferences: []metav1.OwnerReference{{UID: "web-uid"}}},
+		Revision:   number,
+		Data:       runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":{"template":{"$patch":"replace","spec":{"containers":[{"name":"app","image":"app:%d"}]}}}}`, number)},
+	}
+}
+
+func TestTheFirstRecordOfANewRevisionOfAStatefulSetSaysWhatChanged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ev              *corev1.Event
+		current, update string
+		want            bool
+	}{
+		"a new revision":                   {createdPod(101), "web-1", "web-2", true},
+		"a rollout that takes hours":       {createdPod(9000), "web-1", "web-2", true},
+		"a pod of an old revision is lost": {createdPod(9000), "web-2", "web-2", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(inStatefulSet, appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7},
+				Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+				Status:     appsv1.StatefulSetStatus{CurrentRevision: tt.current, UpdateRevision: tt.update},
+			})
+			s.put(ofRevisions, appsv1.ControllerRevisionList{Items: []appsv1.ControllerRevision{revisionOf(2, 100), revisionOf(1, 0)}})
+			got := s.ask(t, tt.ev)
+			if !tt.want {
+				assert.Nil(t, got)
+				return
+			}
+			require.NotNil(t, got)
+			assert.Equal(t, []string{"image app: app:1 → app:2"}, got.Changes)
+			assert.Nil(t, s.ask(t, tt.ev))
+			assert.Len(t, s.sent(), 2, "it is not read again within two seconds")
+		})
+	}
+}
+
+func TestARevisionThatMayNotBeReadSaysSo(t *testing.T) {
+	s := newServer(t)
+	s.put(replicaSets+"/a", http.StatusForbidden)
+	assert.Equal(t, resolver.ResolutionForbidden, s.ask(t, scaled("a", 1)).Resolution)
+}
+
+func TestTheConfigMapThatChangedLast(t *testing.T) {
+	pod := webPod(waiting("20s"), lastEnded(0, 20))
+	pod.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "env"}}}}
+	for _, name := range []string{"files", "lock", "optional", "replicated"} {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}})
+	}
+	s := newServer(t, func(c *Settings) { c.ConfigMaps = true })
+	s.put(podPath, pod)
+	put := func(name string, seconds int, manager, fields string, annotations map[string]string) {
+		s.put("/api/v1/namespaces/shop/configmaps/"+name, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID(name), Annotations: annotations,
+			ManagedFields: []metav1.ManagedFieldsEntry{managed(manager, seconds, "", fields)},
+		}})
+	}
+	const data = `{"f:data":{"f:key":{}}}`
+	put("env", 3, "helm", data, nil)
+	put("files", 5, "kubectl-edit", data, nil)
+	put("lock", 19, "leader", data, map[string]string{leaderAnnotation: "{}"})
+	put("replicated", 18, "labeler", `{"f:metadata":{}}`, nil)
+	got := s.ask(t, restart("BackOff", 21, 1))
+	assert.Empty(t, got.Resolution)
+	assert.Equal(t, []string{"configmap files changed at 2026-11-28T14:00:05Z by kubectl-edit"}, got.ConfigMaps)
+
+	s.age()
+	put("files", 40, "heartbeat", data, nil)
+	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = killed(30, 50)
+	s.put(podPath, pod)
+	got = s.ask(t, restart("BackOff", 51, 2))
+	assert.Equal(t, []string{"configmap env changed at 2026-11-28T14:00:03Z by helm"}, got.ConfigMaps, "one that changes all the time is not meant")
+
+	s.put("/api/v1/namespaces/shop/configmaps/env", http.StatusForbidden)
+	s.age()
+	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = killed(60, 80)
+	s.put(podPath, pod)
+	got = s.ask(t, restart("BackOff", 81, 3))
+	assert.Equal(t, resolver.ResolutionForbidden, got.Resolution)
+	assert.NotNil(t, got.Ended, "why the container ended is known all the same")
+}
