@@ -29,7 +29,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					K8sEventOccurrences: K8sEventOccurrencesMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategySum,
-						EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
+						EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyK8sContainerStatusLastTerminatedReason, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
 					},
 				},
 				ResourceAttributes: ResourceAttributesConfig{
@@ -94,7 +94,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					K8sEventOccurrences: K8sEventOccurrencesMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategySum,
-						EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
+						EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyK8sContainerStatusLastTerminatedReason, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
 					},
 				},
 				ResourceAttributes: ResourceAttributesConfig{
@@ -166,7 +166,7 @@ func TestK8sEventOccurrencesMetricsConfig_Validate(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 
 	cfg.EnabledAttributes = []K8sEventOccurrencesMetricAttributeKey{"invalid"}
-	require.ErrorContains(t, cfg.Validate(), "metric k8s.event.occurrences doesn't have an attribute invalid, valid attributes: [k8s.cluster.name, k8s.cluster.uid, k8s.namespace.name, k8s.workload.api_version, k8s.workload.kind, k8s.workload.name, k8s.workload.uid, k8s.event.reason, k8s.event.type, k8s.object.kind, otel.metric.overflow]")
+	require.ErrorContains(t, cfg.Validate(), "metric k8s.event.occurrences doesn't have an attribute invalid, valid attributes: [k8s.cluster.name, k8s.cluster.uid, k8s.namespace.name, k8s.workload.api_version, k8s.workload.kind, k8s.workload.name, k8s.workload.uid, k8s.event.reason, k8s.event.type, k8s.object.kind, k8s.container.status.last_terminated_reason, otel.metric.overflow]")
 
 	cfg = DefaultMetricsConfig().K8sEventOccurrences
 	cfg.AggregationStrategy = "invalid"

@@ -66,6 +66,40 @@ var MapAttributeCause = map[string]AttributeCause{
 	"idle":         AttributeCauseIdle,
 }
 
+// AttributeK8sDetailsResolution specifies the value k8s.details.resolution attribute.
+type AttributeK8sDetailsResolution int
+
+const (
+	_ AttributeK8sDetailsResolution = iota
+	AttributeK8sDetailsResolutionNotFound
+	AttributeK8sDetailsResolutionForbidden
+	AttributeK8sDetailsResolutionTimeout
+	AttributeK8sDetailsResolutionUnavailable
+)
+
+// String returns the string representation of the AttributeK8sDetailsResolution.
+func (av AttributeK8sDetailsResolution) String() string {
+	switch av {
+	case AttributeK8sDetailsResolutionNotFound:
+		return "not_found"
+	case AttributeK8sDetailsResolutionForbidden:
+		return "forbidden"
+	case AttributeK8sDetailsResolutionTimeout:
+		return "timeout"
+	case AttributeK8sDetailsResolutionUnavailable:
+		return "unavailable"
+	}
+	return ""
+}
+
+// MapAttributeK8sDetailsResolution is a helper map of string to AttributeK8sDetailsResolution attribute value.
+var MapAttributeK8sDetailsResolution = map[string]AttributeK8sDetailsResolution{
+	"not_found":   AttributeK8sDetailsResolutionNotFound,
+	"forbidden":   AttributeK8sDetailsResolutionForbidden,
+	"timeout":     AttributeK8sDetailsResolutionTimeout,
+	"unavailable": AttributeK8sDetailsResolutionUnavailable,
+}
+
 // AttributeK8sOwnerResolution specifies the value k8s.owner.resolution attribute.
 type AttributeK8sOwnerResolution int
 
@@ -271,7 +305,7 @@ var MapAttributeWaitCause = map[string]AttributeWaitCause{
 var MetricsInfo = metricsInfo{
 	K8sEventOccurrences: metricInfo{
 		Name:       "k8s.event.occurrences",
-		Attributes: []string{"k8s.cluster.name", "k8s.cluster.uid", "k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name", "k8s.workload.uid", "k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow"},
+		Attributes: []string{"k8s.cluster.name", "k8s.cluster.uid", "k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name", "k8s.workload.uid", "k8s.event.reason", "k8s.event.type", "k8s.object.kind", "k8s.container.status.last_terminated_reason", "otel.metric.overflow"},
 	},
 }
 
@@ -319,7 +353,7 @@ func (m *metricK8sEventOccurrences) init() {
 	m.aggDataPoints = m.aggDataPoints[:0]
 }
 
-func (m *metricK8sEventOccurrences) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, k8sClusterNameAttributeValue string, k8sClusterUIDAttributeValue string, k8sNamespaceNameAttributeValue string, k8sWorkloadAPIVersionAttributeValue string, k8sWorkloadKindAttributeValue string, k8sWorkloadNameAttributeValue string, k8sWorkloadUIDAttributeValue string, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, options ...MetricAttributeOption) {
+func (m *metricK8sEventOccurrences) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, k8sClusterNameAttributeValue string, k8sClusterUIDAttributeValue string, k8sNamespaceNameAttributeValue string, k8sWorkloadAPIVersionAttributeValue string, k8sWorkloadKindAttributeValue string, k8sWorkloadNameAttributeValue string, k8sWorkloadUIDAttributeValue string, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, k8sContainerStatusLastTerminatedReasonAttributeValue string, options ...MetricAttributeOption) {
 	if !m.config.Enabled {
 		return
 	}
@@ -356,6 +390,9 @@ func (m *metricK8sEventOccurrences) recordDataPoint(start pcommon.Timestamp, ts 
 	}
 	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind) {
 		dp.Attributes().PutStr("k8s.object.kind", k8sObjectKindAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sContainerStatusLastTerminatedReason) {
+		dp.Attributes().PutStr("k8s.container.status.last_terminated_reason", k8sContainerStatusLastTerminatedReasonAttributeValue)
 	}
 	for _, op := range options {
 		op.apply(dp)
@@ -870,8 +907,8 @@ func (mb *MetricsBuilder) Emit(options ...ResourceMetricsOption) pmetric.Metrics
 }
 
 // RecordK8sEventOccurrencesDataPoint adds a data point to k8s.event.occurrences metric.
-func (mb *MetricsBuilder) RecordK8sEventOccurrencesDataPoint(ts pcommon.Timestamp, val int64, k8sClusterNameAttributeValue string, k8sClusterUIDAttributeValue string, k8sNamespaceNameAttributeValue string, k8sWorkloadAPIVersionAttributeValue string, k8sWorkloadKindAttributeValue string, k8sWorkloadNameAttributeValue string, k8sWorkloadUIDAttributeValue string, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, options ...MetricAttributeOption) {
-	mb.metricK8sEventOccurrences.recordDataPoint(mb.startTime, ts, val, k8sClusterNameAttributeValue, k8sClusterUIDAttributeValue, k8sNamespaceNameAttributeValue, k8sWorkloadAPIVersionAttributeValue, k8sWorkloadKindAttributeValue, k8sWorkloadNameAttributeValue, k8sWorkloadUIDAttributeValue, k8sEventReasonAttributeValue, k8sEventTypeAttributeValue, k8sObjectKindAttributeValue, options...)
+func (mb *MetricsBuilder) RecordK8sEventOccurrencesDataPoint(ts pcommon.Timestamp, val int64, k8sClusterNameAttributeValue string, k8sClusterUIDAttributeValue string, k8sNamespaceNameAttributeValue string, k8sWorkloadAPIVersionAttributeValue string, k8sWorkloadKindAttributeValue string, k8sWorkloadNameAttributeValue string, k8sWorkloadUIDAttributeValue string, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, k8sContainerStatusLastTerminatedReasonAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricK8sEventOccurrences.recordDataPoint(mb.startTime, ts, val, k8sClusterNameAttributeValue, k8sClusterUIDAttributeValue, k8sNamespaceNameAttributeValue, k8sWorkloadAPIVersionAttributeValue, k8sWorkloadKindAttributeValue, k8sWorkloadNameAttributeValue, k8sWorkloadUIDAttributeValue, k8sEventReasonAttributeValue, k8sEventTypeAttributeValue, k8sObjectKindAttributeValue, k8sContainerStatusLastTerminatedReasonAttributeValue, options...)
 }
 
 // Reset resets metrics builder to its initial state. It should be used when external metrics source is restarted,

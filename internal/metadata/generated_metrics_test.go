@@ -78,9 +78,9 @@ func TestMetricsBuilder(t *testing.T) {
 			allMetricsCount := 0
 			defaultMetricsCount++
 			allMetricsCount++
-			mb.RecordK8sEventOccurrencesDataPoint(ts, 1, "k8s.cluster.name-val", "k8s.cluster.uid-val", "k8s.namespace.name-val", "k8s.workload.api_version-val", "k8s.workload.kind-val", "k8s.workload.name-val", "k8s.workload.uid-val", "k8s.event.reason-val", "k8s.event.type-val", "k8s.object.kind-val", WithOtelMetricOverflowMetricAttribute(true))
+			mb.RecordK8sEventOccurrencesDataPoint(ts, 1, "k8s.cluster.name-val", "k8s.cluster.uid-val", "k8s.namespace.name-val", "k8s.workload.api_version-val", "k8s.workload.kind-val", "k8s.workload.name-val", "k8s.workload.uid-val", "k8s.event.reason-val", "k8s.event.type-val", "k8s.object.kind-val", "k8s.container.status.last_terminated_reason-val", WithOtelMetricOverflowMetricAttribute(true))
 			if tt.name == "reaggregate_set" {
-				mb.RecordK8sEventOccurrencesDataPoint(ts, 3, "k8s.cluster.name-val-2", "k8s.cluster.uid-val-2", "k8s.namespace.name-val-2", "k8s.workload.api_version-val-2", "k8s.workload.kind-val-2", "k8s.workload.name-val-2", "k8s.workload.uid-val-2", "k8s.event.reason-val-2", "k8s.event.type-val-2", "k8s.object.kind-val-2", WithOtelMetricOverflowMetricAttribute(true))
+				mb.RecordK8sEventOccurrencesDataPoint(ts, 3, "k8s.cluster.name-val-2", "k8s.cluster.uid-val-2", "k8s.namespace.name-val-2", "k8s.workload.api_version-val-2", "k8s.workload.kind-val-2", "k8s.workload.name-val-2", "k8s.workload.uid-val-2", "k8s.event.reason-val-2", "k8s.event.type-val-2", "k8s.object.kind-val-2", "k8s.container.status.last_terminated_reason-val-2", WithOtelMetricOverflowMetricAttribute(true))
 			}
 
 			rb := mb.NewResourceBuilder()
@@ -208,6 +208,9 @@ func TestMetricsBuilder(t *testing.T) {
 						k8sObjectKindAttrVal, ok := dp.Attributes().Get("k8s.object.kind")
 						assert.True(t, ok)
 						assert.Equal(t, "k8s.object.kind-val", k8sObjectKindAttrVal.Str())
+						k8sContainerStatusLastTerminatedReasonAttrVal, ok := dp.Attributes().Get("k8s.container.status.last_terminated_reason")
+						assert.True(t, ok)
+						assert.Equal(t, "k8s.container.status.last_terminated_reason-val", k8sContainerStatusLastTerminatedReasonAttrVal.Str())
 						otelMetricOverflowAttrVal, ok := dp.Attributes().Get("otel.metric.overflow")
 						assert.True(t, ok)
 						assert.True(t, otelMetricOverflowAttrVal.Bool())
@@ -253,6 +256,8 @@ func TestMetricsBuilder(t *testing.T) {
 						_, ok = dp.Attributes().Get("k8s.event.type")
 						assert.False(t, ok)
 						_, ok = dp.Attributes().Get("k8s.object.kind")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("k8s.container.status.last_terminated_reason")
 						assert.False(t, ok)
 						otelMetricOverflowAttrVal, ok := dp.Attributes().Get("otel.metric.overflow")
 						assert.True(t, ok)
