@@ -200,7 +200,7 @@ func lastChange(managers []metav1.ManagedFieldsEntry, fields ...string) (last ch
 		if m.Time == nil || m.FieldsV1 == nil || m.Subresource != "" || !m.Time.After(last.at) {
 			continue
 		}
-		if slices.ContainsFunc(fields, func(field string) bool { return owns(m.FieldsV1.Raw, strings.Split(field, "/")) }) {
+		if slices.ContainsFunc(fields, func(field string) bool { return owns(m.FieldsV1.GetRawBytes(), strings.Split(field, "/")) }) {
 			last = change{at: m.Time.Time, by: m.Manager}
 		}
 	}

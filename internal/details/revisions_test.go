@@ -196,7 +196,9 @@ func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
 
 func managed(manager string, seconds int, subresource, fields string) metav1.ManagedFieldsEntry {
 	time := at(seconds)
-	return metav1.ManagedFieldsEntry{Manager: manager, Time: &time, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	owned := &metav1.FieldsV1{}
+	owned.SetRawBytes([]byte(fields))
+	return metav1.ManagedFieldsEntry{Manager: manager, Time: &time, Subresource: subresource, FieldsV1: owned}
 }
 
 const ofTemplate = `{"f:spec":{"f:template":{"f:spec":{}}}}`

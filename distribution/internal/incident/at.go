@@ -212,8 +212,9 @@ func (v *cut) statesOf(w *workload, facts []*Fact) *states {
 		return w.settled
 	}
 	s := &states{pods: map[string]*rollout.PodState{}, replicas: map[string]int{}}
-	nodes, read := map[string]bool{}, (*rollout.Model)(nil)
-	read, s.unread = rolloutsIn(facts)
+	nodes := map[string]bool{}
+	read, unread := rolloutsIn(facts)
+	s.unread = unread
 	for _, key := range slices.Sorted(maps.Keys(read.Workloads)) {
 		r := read.Workloads[key]
 		rolled, pods := r.States(rollout.Options{Now: v.now})
