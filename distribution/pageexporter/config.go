@@ -36,7 +36,7 @@ type Config struct {
 }
 
 // hints has fixes for keys of other servers.
-var hints = map[string]string{
+var hints = map[string]string{ //nolint:gosec // Nothing in it is a password.
 	"host":               "write endpoint, with the host and the port, such as 0.0.0.0:8090",
 	"listen":             "write endpoint, with the host and the port, such as 0.0.0.0:8090",
 	"port":               "write endpoint, with the host and the port, such as 0.0.0.0:8090",

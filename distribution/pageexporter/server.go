@@ -60,7 +60,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(dir, "/api/"):
 		serveError(w, errNoAnswer, inJSON)
 	case name == "page.css", name == "page.js":
-		http.ServeFileFS(w, r, files, name)
+		http.ServeFileFS(w, r, files, name) //nolint:gosec // It is one of two names.
 	case name == "", name == "content":
 		template := cmp.Or(name, "page")
 		h.serve(w, r, template, "", inHTML(template), func(v *view) ([]byte, error) { return v.render(template) })

@@ -162,7 +162,7 @@ func encrypt(t *testing.T, protocol, server string) (address, authority string) 
 	t.Helper()
 	source := httptest.NewTLSServer(nil) // It has a certificate for the loopback interface.
 	source.Close()
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{ //nolint:gosec // The certificate decides.
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		Certificates: source.TLS.Certificates,
 		NextProtos:   []string{map[string]string{"http": "http/1.1", "grpc": "h2"}[protocol]},
 	})

@@ -91,7 +91,7 @@ func (d *dockerfile) copy(t *testing.T, arguments []string) {
 		to = filepath.Join(to, filepath.Base(arguments[0]))
 	}
 	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(d.root, to)), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(d.root, to), content, 0o700)) //nolint:gosec // One is a program.
+	require.NoError(t, os.WriteFile(filepath.Join(d.root, to), content, 0o700))
 }
 
 func (d *dockerfile) run(t *testing.T, script string) {
