@@ -455,7 +455,7 @@ func (c *Config) validateElector() error {
 		return fmt.Errorf("progress_config_map: %q has no use without k8s_leader_elector; remove it, or name the elector",
 			c.ProgressConfigMap)
 	}
-	if progress := namespacedName(c.ProgressConfigMap); len(validation.IsDNS1123Label(progress.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(progress.Name)) == 0 {
+	if namesConfigMap(namespacedName(c.ProgressConfigMap)) {
 		return nil
 	}
 	return fmt.Errorf("progress_config_map: %q does not name the ConfigMap in which the leader notes its progress; "+
@@ -471,6 +471,10 @@ func (c *Config) progressConfigMap(receiver component.ID) types.NamespacedName {
 	}
 	name := strings.NewReplacer("_", "-", "/", ".").Replace(strings.ToLower(receiver.String()))
 	return types.NamespacedName{Namespace: kubeclient.Namespace(), Name: "kube-events-leader-" + name}
+}
+
+func namesConfigMap(name types.NamespacedName) bool {
+	return len(validation.IsDNS1123Label(name.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(name.Name)) == 0
 }
 
 func namespacedName(text string) types.NamespacedName {

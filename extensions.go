@@ -43,9 +43,13 @@ func (r *eventsReceiver) openElector(host component.Host) (elector, error) {
 	if !ok {
 		return elector{}, fmt.Errorf("k8s_leader_elector: %q is not a leader elector; name one, such as k8s_leader_elector", id)
 	}
-	leadership, leave, ok := election.Join(registers, r.config.progressConfigMap(r.settings.ID))
+	at := r.config.progressConfigMap(r.settings.ID)
+	if !namesConfigMap(at) { // The ID has letters that Kubernetes does not allow.
+		return elector{}, fmt.Errorf("progress_config_map: its default %q, which has the receiver's ID, cannot be the name of a ConfigMap; write NAMESPACE/NAME", at)
+	}
+	leadership, leave, ok := election.Join(registers, at)
 	if !ok {
-		return elector{}, fmt.Errorf("progress_config_map: %q is also that of another receiver of k8s_leader_elector: %q; give each receiver its own", r.config.progressConfigMap(r.settings.ID), id)
+		return elector{}, fmt.Errorf("progress_config_map: %q is also that of another receiver of k8s_leader_elector: %q; give each receiver its own", at, id)
 	}
 	return elector{leadership, leave}, nil
 }

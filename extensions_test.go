@@ -116,6 +116,30 @@ func TestEachReceiverOfAnElectorHasItsOwnProgress(t *testing.T) {
 	})
 }
 
+// The ID of a receiver may have letters that Kubernetes does not allow in names.
+func TestTheDefaultOfTheProgressMustBeAName(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.NewReplica(t, api, nil, "")
+		for name, want := range map[string]string{
+			"Prod_1/b": "", "Köln": `progress_config_map: its default "default/kube-events-leader-kube-events.köln"`, "a:b": "cannot be the name of a ConfigMap; write NAMESPACE/NAME",
+		} {
+			cfg := harness.ConfigFor(t, api, "")
+			elector := component.MustNewID("vote")
+			cfg.LeaderElector = &elector
+			settings := receivertest.NewNopSettings(metadata.Type)
+			settings.ID = component.NewIDWithName(metadata.Type, name)
+			r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), settings, cfg, consumertest.NewNop())
+			require.NoError(t, err)
+			if err := r.Start(t.Context(), p.Host); want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, want)
+			}
+			require.NoError(t, r.Shutdown(t.Context()))
+		}
+	})
+}
+
 // hangingDisk is a storage whose calls of one kind do not return, whatever their context says.
 type hangingDisk struct {
 	*harness.Disk

@@ -35,16 +35,21 @@ type pageOf struct {
 func newPageOf(t *testing.T) pageOf {
 	p := pageOf{t, newBoard(time.Now), statusextension.New()}
 	p.delivery = p.extension.Delivery
+	p.reports("event_page", component.KindExporter, componentstatus.NewEvent(componentstatus.StatusStarting))
 	return p
 }
 
-func (p pageOf) reports(event *componentstatus.Event) {
-	receiver := componentstatus.NewInstanceID(component.MustNewID("kube_events"), component.KindReceiver, pipeline.NewID(pipeline.SignalLogs))
-	p.extension.ComponentStatusChanged(receiver, event)
+func (p pageOf) reports(name string, kind component.Kind, event *componentstatus.Event) {
+	source := componentstatus.NewInstanceID(component.MustNewID(name), kind, pipeline.NewID(pipeline.SignalLogs))
+	p.extension.ComponentStatusChanged(source, event)
 }
 
-func (p pageOf) fails(err error) { p.reports(componentstatus.NewRecoverableErrorEvent(err)) }
-func (p pageOf) works()          { p.reports(componentstatus.NewEvent(componentstatus.StatusOK)) }
+func (p pageOf) receives(event *componentstatus.Event) {
+	p.reports("kube_events", component.KindReceiver, event)
+}
+
+func (p pageOf) fails(err error) { p.receives(componentstatus.NewRecoverableErrorEvent(err)) }
+func (p pageOf) works()          { p.receives(componentstatus.NewEvent(componentstatus.StatusOK)) }
 
 // says returns what the page says of its limits, and the head of JSON.
 func (p pageOf) says() (limits string, in head) {

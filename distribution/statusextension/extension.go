@@ -8,7 +8,6 @@ package statusextension
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ import (
 var (
 	extensionType = component.MustNewType("kube_events_status")
 	receiverType  = component.MustNewType("kube_events")
+	pageType      = component.MustNewType("event_page")
 )
 
 // NewFactory returns the factory of the extension.
@@ -33,23 +33,27 @@ func NewFactory() extension.Factory {
 	return extension.NewFactory(extensionType, func() component.Config { return &struct{}{} }, create, component.StabilityLevelDevelopment)
 }
 
-// Extension knows whether the receivers of the logs pipelines work. It may be used concurrently.
+// Extension knows whether the receivers whose records come to a page work. It may be used concurrently.
 type Extension struct {
 	component.StartFunc
 	component.ShutdownFunc
 
 	mu        sync.Mutex
-	receivers map[component.ID]*componentstatus.Event // the last status of each
+	receivers map[componentstatus.InstanceID]*componentstatus.Event // the last status of each
+	takers    map[componentstatus.InstanceID]bool                   // pages and connectors
 	delivery  Delivery
 }
 
 // New returns an Extension that knows of no receiver.
 func New() *Extension {
 	return &Extension{
-		receivers: map[component.ID]*componentstatus.Event{},
-		delivery:  Delivery{Failure: "It is not known whether events arrive: no kube_events receiver of this Collector is in a logs pipeline."},
+		receivers: map[componentstatus.InstanceID]*componentstatus.Event{},
+		takers:    map[componentstatus.InstanceID]bool{},
+		delivery:  Delivery{Failure: notConnected},
 	}
 }
+
+const notConnected = "It is not known whether events arrive: no kube_events receiver of this Collector is in a logs pipeline of event_page."
 
 // Delivery is whether the receivers deliver the events of their clusters.
 type Delivery struct {
@@ -76,29 +80,65 @@ func (e *Extension) Delivery() Delivery {
 
 // ComponentStatusChanged implements componentstatus.Watcher.
 func (e *Extension) ComponentStatusChanged(source *componentstatus.InstanceID, event *componentstatus.Event) {
-	if source.Kind() != component.KindReceiver || source.ComponentID().Type() != receiverType || !isInLogs(source) {
-		return
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.receivers[source.ComponentID()] = event
-	var failures []string
-	for _, id := range slices.SortedFunc(maps.Keys(e.receivers), func(a, b component.ID) int { return strings.Compare(a.String(), b.String()) }) {
-		if failure := failureOf(id, e.receivers[id]); failure != "" {
+	switch kind, of := source.Kind(), source.ComponentID().Type(); {
+	case kind == component.KindReceiver && of == receiverType:
+		e.receivers[*source] = event
+	case kind == component.KindConnector, kind == component.KindExporter && of == pageType:
+		e.takers[*source] = true
+	default:
+		return
+	}
+	e.delivery = e.delivery.after(event.Timestamp().UTC(), e.failure())
+}
+
+// failure returns why records do not come to a page; empty: they do.
+func (e *Extension) failure() string {
+	failures, isConnected, reaching := []string{}, false, e.reachingPages()
+	for receiver, last := range e.receivers {
+		if !slices.ContainsFunc(logsPipelines(receiver), reaching) {
+			continue
+		}
+		isConnected = true
+		if failure := failureOf(receiver.ComponentID(), last); failure != "" {
 			failures = append(failures, failure)
 		}
 	}
-	e.delivery = e.delivery.after(event.Timestamp().UTC(), strings.Join(failures, " "))
+	if !isConnected {
+		return notConnected
+	}
+	slices.Sort(failures)
+	return strings.Join(failures, " ")
 }
 
-// isInLogs reports whether the instance of a receiver is the one of the logs pipelines. The Collector
-// has one for each signal.
-func isInLogs(source *componentstatus.InstanceID) (isIn bool) {
-	source.AllPipelineIDs(func(id pipeline.ID) bool {
-		isIn = id.Signal() == pipeline.SignalLogs
-		return !isIn
+// reachingPages returns whether the records of a logs pipeline come to a page: directly, or by connectors.
+func (e *Extension) reachingPages() func(pipeline.ID) bool {
+	known := map[pipeline.ID]bool{}
+	isKnown := func(id pipeline.ID) bool { return known[id] }
+	for before := -1; before < len(known); {
+		before = len(known)
+		for taker := range e.takers {
+			pipelines := logsPipelines(taker)
+			if taker.Kind() == component.KindExporter || slices.ContainsFunc(pipelines, isKnown) {
+				for _, id := range pipelines {
+					known[id] = true
+				}
+			}
+		}
+	}
+	return isKnown
+}
+
+// logsPipelines returns the logs pipelines of an instance. For a connector, these are those on both sides.
+func logsPipelines(instance componentstatus.InstanceID) (ids []pipeline.ID) {
+	instance.AllPipelineIDs(func(id pipeline.ID) bool {
+		if id.Signal() == pipeline.SignalLogs {
+			ids = append(ids, id)
+		}
+		return true
 	})
-	return isIn
+	return ids
 }
 
 // failureOf returns why a receiver does not deliver; empty: it does.

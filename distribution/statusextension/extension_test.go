@@ -28,6 +28,21 @@ func receiver(name string, pipelines ...pipeline.ID) *componentstatus.InstanceID
 	return componentstatus.NewInstanceID(component.NewIDWithName(receiverType, name), component.KindReceiver, pipelines...)
 }
 
+// newConnected returns an extension that knows of a page in the logs pipeline.
+func newConnected() *Extension {
+	e := New()
+	e.ComponentStatusChanged(page(logs), componentstatus.NewEvent(componentstatus.StatusStarting))
+	return e
+}
+
+func page(pipelines ...pipeline.ID) *componentstatus.InstanceID {
+	return componentstatus.NewInstanceID(component.NewID(pageType), component.KindExporter, pipelines...)
+}
+
+func connector(name string, pipelines ...pipeline.ID) *componentstatus.InstanceID {
+	return componentstatus.NewInstanceID(component.MustNewID(name), component.KindConnector, pipelines...)
+}
+
 func failure(text string) *componentstatus.Event {
 	return componentstatus.NewRecoverableErrorEvent(errors.New(text))
 }
@@ -67,7 +82,7 @@ func TestWhyEventsDoNotArrive(t *testing.T) {
 		"thousands of reasons": {receiver("", logs), failure(strings.Repeat("x", 1e6)), strings.Repeat("x", 1000) + "."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := New()
+			e := newConnected()
 			e.ComponentStatusChanged(tt.source, tt.status)
 			if found := e.Delivery().Failure; tt.want == "" {
 				assert.Empty(t, found)
@@ -79,9 +94,45 @@ func TestWhyEventsDoNotArrive(t *testing.T) {
 	}
 }
 
+// TestOnlyReceiversOfThePageCount: a receiver whose records go elsewhere says nothing about the page.
+func TestOnlyReceiversOfThePageCount(t *testing.T) {
+	backend, in, out := pipeline.NewIDWithName(pipeline.SignalLogs, "backend"), pipeline.NewIDWithName(pipeline.SignalLogs, "in"), pipeline.NewIDWithName(pipeline.SignalLogs, "out")
+	traces := pipeline.NewID(pipeline.SignalTraces)
+	for name, tt := range map[string]struct {
+		takers    []*componentstatus.InstanceID
+		receivers []*componentstatus.InstanceID
+		arrives   bool
+	}{
+		"no page":                       {nil, []*componentstatus.InstanceID{receiver("", logs)}, false},
+		"another pipeline":              {[]*componentstatus.InstanceID{page(logs)}, []*componentstatus.InstanceID{receiver("", backend)}, false},
+		"one of two pipelines":          {[]*componentstatus.InstanceID{page(logs)}, []*componentstatus.InstanceID{receiver("", backend, logs)}, true},
+		"a connector in between":        {[]*componentstatus.InstanceID{page(logs), connector("forward", in, logs)}, []*componentstatus.InstanceID{receiver("", in)}, true},
+		"two connectors in between":     {[]*componentstatus.InstanceID{page(logs), connector("a", in, out), connector("b", out, logs)}, []*componentstatus.InstanceID{receiver("", in)}, true},
+		"a connector to elsewhere":      {[]*componentstatus.InstanceID{page(logs), connector("forward", in, out)}, []*componentstatus.InstanceID{receiver("", in)}, false},
+		"a connector of another signal": {[]*componentstatus.InstanceID{page(logs), connector("a", in, traces), connector("b", traces, logs)}, []*componentstatus.InstanceID{receiver("", in)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New()
+			for _, taker := range tt.takers {
+				e.ComponentStatusChanged(taker, componentstatus.NewEvent(componentstatus.StatusStarting))
+			}
+			for _, of := range tt.receivers {
+				e.ComponentStatusChanged(of, ok)
+			}
+			if tt.arrives {
+				assert.Equal(t, Delivery{Since: ok.Timestamp().UTC()}, e.Delivery())
+			} else {
+				assert.Equal(t, Delivery{Failure: notConnected}, e.Delivery())
+			}
+			e.ComponentStatusChanged(receiver("other", backend), failure("elsewhere"))
+			assert.NotContains(t, e.Delivery().Failure, "elsewhere", "unless it is connected")
+		})
+	}
+}
+
 // TestEachReceiverMustWork: what one lacks is missing.
 func TestEachReceiverMustWork(t *testing.T) {
-	e := New()
+	e := newConnected()
 	e.ComponentStatusChanged(receiver("b", logs), failure("b"))
 	e.ComponentStatusChanged(receiver("a", logs), failure("a"))
 	assert.Equal(t, "The receiver kube_events/a reports: a. The receiver kube_events/b reports: b.", e.Delivery().Failure)
@@ -96,7 +147,7 @@ func TestEachReceiverMustWork(t *testing.T) {
 // TestGaps: failures with at most an hour in between are one gap.
 func TestGaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, start := New(), time.Now()
+		e, start := newConnected(), time.Now()
 		report := func(at time.Duration, event componentstatus.Status) Delivery {
 			time.Sleep(time.Until(start.Add(at)))
 			e.ComponentStatusChanged(receiver("", logs), componentstatus.NewEvent(event))

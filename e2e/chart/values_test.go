@@ -302,10 +302,13 @@ func TestEachReceiverHasItsProgress(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(`
 config:
-  receivers: {kube_events/prod: {k8s_leader_elector: k8s_leader_elector, progress_config_map: "${env:POD_NAMESPACE}/prod"}}
+  receivers:
+    kube_events/prod: {k8s_leader_elector: k8s_leader_elector, progress_config_map: "${env:POD_NAMESPACE}/prod"}
+    kube_events/Test_1: {k8s_leader_elector: k8s_leader_elector}
+    otlp: {protocols: {http: }}
 `), 0o600))
 	role := only[rbacv1.Role](t, render(t, "--set", endpoint, "--values", file), "Role")
-	assert.Equal(t, []string{"kube-events-leader-kube-events", "prod"}, role.Rules[3].ResourceNames)
+	assert.Equal(t, []string{"kube-events-leader-kube-events", "kube-events-leader-kube-events.test-1", "prod"}, role.Rules[3].ResourceNames)
 }
 
 // TestAChangedConfigurationRestartsThePods, and an unchanged one does not.

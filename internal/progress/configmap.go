@@ -157,7 +157,8 @@ func (c *ConfigMap) write(ctx context.Context) error {
 			return err
 		}
 		if leader := c.object.Data[leaderData]; leader != "" && leader != c.leader {
-			c.logger.Warn("Another process has noted progress as the leader; ending this term")
+			c.logger.Warn("Another process has noted progress as the leader; ending this term. If this happens often, another Collector uses the same Lease or the same progress_config_map",
+				zap.String("namespace", c.namespace), zap.String("config_map", c.name))
 			c.isSuperseded = true // A delivery that is accepted before the session has ended is noted, too.
 			c.superseded()
 			return nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +47,10 @@ type comparison struct {
 }
 
 func (c *comparison) fail(key string, written any, fix string) {
-	value, _ := json.Marshal(written)
+	value, err := json.Marshal(written)
+	if err != nil { // JSON has no .inf and .nan.
+		value = fmt.Append(nil, written)
+	}
 	c.problems = append(c.problems, fmt.Sprintf("%s: %.100s %s", key, value, fix))
 }
 
@@ -72,9 +76,10 @@ func (c *comparison) compare(key string, written, read any) {
 			c.compare(fmt.Sprintf("%s[%d]", key, i), list[i], read[i])
 		}
 	case time.Duration:
-		if isNumber && (isText || number != 0) {
-			c.fail(key, written, fmt.Sprintf("has no unit; write %vs", number))
-		} else if _, err := time.ParseDuration(fmt.Sprint(written)); err != nil && !isNumber {
+		isFinite := isNumber && !math.IsInf(number, 0) && !math.IsNaN(number)
+		if isFinite && (isText || number != 0) {
+			c.fail(key, written, "has no unit; write "+strconv.FormatFloat(number, 'f', -1, 64)+"s")
+		} else if _, err := time.ParseDuration(fmt.Sprint(written)); err != nil && !isFinite {
 			c.fail(key, written, "is not a duration; write numbers with the units ms, s, m or h and no blanks, such as 30s or 1h30m")
 		}
 	case bool:

@@ -84,11 +84,15 @@ imagePullSecrets:
 {{- include "kube-events.name" . }}-leader
 {{- end -}}
 
-{{/* The ConfigMaps of the leader's progress: one for each receiver of the configuration. */}}
+{{/* The ConfigMaps of the leader's progress: one for each receiver of the configuration, with the receiver's default. */}}
 {{- define "kube-events.progress" -}}
 {{- $names := list -}}
-{{- range (include "kube-events.config" . | fromYaml).receivers -}}
-{{- with (. | default dict).progress_config_map -}}{{- $names = append $names (splitList "/" . | last) -}}{{- end -}}
+{{- range $id, $receiver := (include "kube-events.config" . | fromYaml).receivers -}}
+{{- with $receiver | default dict -}}
+{{- if .progress_config_map -}}{{- $names = append $names (splitList "/" .progress_config_map | last) -}}
+{{- else if .k8s_leader_elector -}}{{- $names = append $names (printf "kube-events-leader-%s" ($id | lower | replace "_" "-" | replace "/" ".")) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 [{{ join ", " $names }}]
 {{- end -}}
