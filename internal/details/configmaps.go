@@ -46,13 +46,16 @@ func (d *Details) changedConfigMaps(ctx context.Context, p *pod) (sentences []st
 
 // changesOften reports whether a ConfigMap has changed twice within a minute.
 func (d *Details) changesOften(read metadata, at time.Time) bool {
-	before, isKnown := d.configMaps.Get(read.UID)
-	if isKnown && !before.Equal(at) && at.Sub(before) < time.Minute {
-		return true
+	seen, _ := d.configMaps.Get(read.UID)
+	if at.After(seen.last) {
+		seen = changes{last: at, before: seen.last}
+		d.configMaps.Add(read.UID, seen)
 	}
-	d.configMaps.Add(read.UID, at)
-	return false
+	return seen.last.Sub(seen.before) < time.Minute
 }
+
+// changes are when a ConfigMap was seen to change.
+type changes struct{ last, before time.Time }
 
 // configMaps returns the names of the ConfigMaps that a pod's volumes and environment name.
 func (p *pod) configMaps() (names []string) {

@@ -18,10 +18,11 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// pod has the fields of a pod that are kept.
+// pod has the fields of a pod that are kept: no annotations, because a tool may put the whole pod into one, and
+// no messages of containers.
 type pod struct {
-	metadata
-	Spec struct {
+	podMetadata `json:"metadata"`
+	Spec        struct {
 		Containers     []podContainer `json:"containers"`
 		InitContainers []podContainer `json:"initContainers"`
 		Ephemeral      []podContainer `json:"ephemeralContainers"`
@@ -30,13 +31,48 @@ type pod struct {
 		} `json:"volumes"`
 	} `json:"spec"`
 	Status struct {
-		Phase      corev1.PodPhase          `json:"phase"`
-		Containers []corev1.ContainerStatus `json:"containerStatuses"`
-		Init       []corev1.ContainerStatus `json:"initContainerStatuses"`
-		Ephemeral  []corev1.ContainerStatus `json:"ephemeralContainerStatuses"`
+		Phase      corev1.PodPhase   `json:"phase"`
+		Containers []containerStatus `json:"containerStatuses"`
+		Init       []containerStatus `json:"initContainerStatuses"`
+		Ephemeral  []containerStatus `json:"ephemeralContainerStatuses"`
 	} `json:"status"`
 
 	readAt time.Time
+}
+
+type podMetadata struct {
+	Namespace       string                  `json:"namespace"`
+	UID             types.UID               `json:"uid"`
+	OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+}
+
+type containerStatus struct {
+	Name         string         `json:"name"`
+	RestartCount int32          `json:"restartCount"`
+	State        containerState `json:"state"`
+	Last         containerState `json:"lastState"`
+}
+
+type containerState struct {
+	Waiting    *corev1.ContainerStateWaiting `json:"waiting"`
+	Running    *corev1.ContainerStateRunning `json:"running"`
+	Terminated *endedRun                     `json:"terminated"`
+}
+
+type endedRun struct {
+	Reason     string      `json:"reason"`
+	ExitCode   int32       `json:"exitCode"`
+	Signal     int32       `json:"signal"`
+	StartedAt  metav1.Time `json:"startedAt"`
+	FinishedAt metav1.Time `json:"finishedAt"`
+}
+
+// began returns when the run began; a run whose program never started says the epoch.
+func (e *endedRun) began() time.Time {
+	if e.StartedAt.Unix() <= 0 {
+		return e.FinishedAt.Time
+	}
+	return e.StartedAt.Time
 }
 
 type podContainer struct {
@@ -68,22 +104,24 @@ func isOfRestart(ev *corev1.Event) bool {
 	return strings.HasPrefix(ev.Message, "Back-off restarting failed container")
 }
 
-// askPod reads a pod, unless what is known of it has the end that the Event is about.
-func (d *Details) askPod(ctx context.Context, about subject, ev *corev1.Event) answer {
-	known, ok := d.pods.Get(about.uid)
+// askPod reads a pod, unless what is known of it has the ends that the Events are about.
+func (d *Details) askPod(ctx context.Context, about subject, events []*corev1.Event) answer {
+	known, ok := d.pods.Get(about.key())
 	var failure resolver.Resolution
-	if !ok || time.Since(known.readAt) >= sharedFor && !known.container(event.ContainerName(ev)).hasEndBefore(ev) {
+	isMissing := func(ev *corev1.Event) bool { return !known.container(event.ContainerName(ev)).hasEndBefore(ev) }
+	if !ok || time.Since(known.readAt) >= sharedFor && (known.UID != about.uid || slices.ContainsFunc(events, isMissing)) {
 		known = &pod{readAt: time.Now()}
 		failure = d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, name: about.name}, known)
-		if failure == "" && known.UID != about.uid {
-			failure = resolver.ResolutionNotFound
-		}
 		if failure == "" {
-			d.pods.Add(about.uid, known)
+			d.pods.Add(about.key(), known)
 		}
 	}
+	if failure == "" && known.UID != about.uid {
+		known, failure = &pod{}, resolver.ResolutionNotFound
+	}
 	var configMaps []string
-	if failure == "" && d.settings.ConfigMaps {
+	hasEnd := func(ev *corev1.Event) bool { return known.ended(ev) != nil }
+	if d.settings.ConfigMaps && slices.ContainsFunc(events, hasEnd) {
 		configMaps, failure = d.changedConfigMaps(ctx, known)
 	}
 	return func(ev *corev1.Event) *observation.Details {
@@ -97,10 +135,10 @@ func (d *Details) askPod(ctx context.Context, about subject, ev *corev1.Event) a
 
 // container returns the status of a container; one without a state if there is none.
 func (p *pod) container(name string) containerStatus {
-	for _, all := range [][]corev1.ContainerStatus{p.Status.Containers, p.Status.Init, p.Status.Ephemeral} {
+	for _, all := range [][]containerStatus{p.Status.Containers, p.Status.Init, p.Status.Ephemeral} {
 		for _, status := range all {
 			if status.Name == name {
-				return containerStatus(status)
+				return status
 			}
 		}
 	}
@@ -118,7 +156,7 @@ func (p *pod) ended(ev *corev1.Event) *observation.Termination {
 	return p.termination(name, status.RestartCount, end)
 }
 
-func (p *pod) termination(container string, restarts int32, end *corev1.ContainerStateTerminated) *observation.Termination {
+func (p *pod) termination(container string, restarts int32, end *endedRun) *observation.Termination {
 	t := &observation.Termination{
 		Reason: end.Reason, ExitCode: end.ExitCode, Signal: end.Signal, Restarts: restarts,
 		StartedAt: end.StartedAt.Time, FinishedAt: end.FinishedAt.Time,
@@ -137,27 +175,29 @@ func (p *pod) termination(container string, restarts int32, end *corev1.Containe
 	return t
 }
 
-type containerStatus corev1.ContainerStatus
-
 // endedBefore returns the end of the container's run before an Event; nil if the status does not show it, or
 // may be that of another run. Times have whole seconds.
-func (c containerStatus) endedBefore(ev *corev1.Event) *corev1.ContainerStateTerminated {
-	end := c.backedOff
-	if ev.Reason != "BackOff" {
-		end = c.endedBeforeStart
-	}
+func (c containerStatus) endedBefore(ev *corev1.Event) *endedRun {
 	at := event.NewestOccurrence(ev).Truncate(time.Second)
-	if last := end(at); last != nil && !last.FinishedAt.IsZero() && !last.FinishedAt.After(at) {
+	last := c.backedOff(at)
+	if ev.Reason != "BackOff" {
+		last = c.endedBeforeStart(at, event.Count(ev) > 1)
+	}
+	if last != nil && !last.FinishedAt.IsZero() && !last.FinishedAt.After(at) {
 		return last
 	}
 	return nil
 }
 
-// backedOff returns the last end before a back-off. If the container runs, the status may be older.
-func (c containerStatus) backedOff(at time.Time) *corev1.ContainerStateTerminated {
-	switch last := c.LastTerminationState.Terminated; {
-	case c.State.Terminated != nil && !c.State.Terminated.StartedAt.After(at):
-		return c.State.Terminated
+// backedOff returns the last end before a back-off. If the container runs, the status may be older. The first
+// end is without a back-off.
+func (c containerStatus) backedOff(at time.Time) *endedRun {
+	switch last, end := c.Last.Terminated, c.State.Terminated; {
+	case end != nil && !end.StartedAt.After(at):
+		if c.RestartCount == 0 || at.Sub(end.FinishedAt.Time) >= shortestBackOff {
+			return nil
+		}
+		return end
 	case c.State.Running != nil && !c.State.Running.StartedAt.After(at), c.State.Waiting != nil && !c.isPaused(at):
 		return nil
 	default:
@@ -165,19 +205,24 @@ func (c containerStatus) backedOff(at time.Time) *corev1.ContainerStateTerminate
 	}
 }
 
-// endedBeforeStart returns the last end before a start. The Event comes after the start: on a busy node, the
-// run that it began may have ended, too. Only the first restart comes without a pause, so that nothing else
-// starts within the shortest one.
-func (c containerStatus) endedBeforeStart(at time.Time) *corev1.ContainerStateTerminated {
+// endedBeforeStart returns the last end before a start. The Event comes after the start, but within the shortest
+// pause: on a busy node, the run that it began may have ended, too. Without a pause start only the first restart,
+// and one after a long run.
+func (c containerStatus) endedBeforeStart(at time.Time, isRestart bool) *endedRun {
 	const pause = shortestBackOff - time.Second
-	last := c.LastTerminationState.Terminated
-	switch {
-	case c.State.Terminated != nil && c.RestartCount == 0:
-		return c.State.Terminated
-	case c.State.Terminated != nil && at.Sub(c.State.Terminated.FinishedAt.Time) < pause,
-		c.State.Running != nil && at.Sub(c.State.Running.StartedAt.Time) < pause,
+	isStart := func(began time.Time) bool { return at.Sub(began) >= -time.Second && at.Sub(began) < pause }
+	switch last, end := c.Last.Terminated, c.State.Terminated; {
+	case end != nil && c.RestartCount == 0:
+		if isRestart {
+			return end
+		}
+		return nil
+	case end != nil && isStart(end.began()),
+		c.State.Running != nil && isStart(c.State.Running.StartedAt.Time),
 		c.State.Waiting != nil && c.endsPause(at):
 		return last
+	case end != nil && at.Sub(end.FinishedAt.Time) < pause:
+		return end
 	default:
 		return nil
 	}
@@ -194,13 +239,13 @@ func (c containerStatus) hasEndBefore(ev *corev1.Event) bool {
 
 // isPaused reports whether a time falls into the pause after the last end.
 func (c containerStatus) isPaused(at time.Time) bool {
-	end := c.LastTerminationState.Terminated
+	end := c.Last.Terminated
 	return c.State.Waiting != nil && end != nil && !at.After(end.FinishedAt.Add(c.backOff()))
 }
 
 // endsPause reports whether a start at a time ends the pause after the last end.
 func (c containerStatus) endsPause(at time.Time) bool {
-	end := c.LastTerminationState.Terminated
+	end := c.Last.Terminated
 	if c.State.Waiting == nil || end == nil {
 		return false
 	}
@@ -223,7 +268,7 @@ func (c containerStatus) backOff() time.Duration {
 // askJob reads the pods of a Job, for the newest container that failed.
 func (d *Details) askJob(ctx context.Context, about subject) answer {
 	var pods list[pod]
-	failure := d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, selector: "job-name=" + about.name}, &pods)
+	failure := d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, selector: "job-name=" + about.name, fields: "status.phase=Failed"}, &pods)
 	return func(ev *corev1.Event) *observation.Details {
 		return &observation.Details{Resolution: failure, Ended: newestFailure(pods.Items, about.uid, event.NewestOccurrence(ev))}
 	}

@@ -17,6 +17,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
@@ -37,10 +38,10 @@ type Details struct {
 	settings Settings
 	reader   *reader
 
-	pods        *lru.Cache[types.UID, *pod]            // the last state of each
-	revisions   *lru.Cache[types.UID, compared]        // of StatefulSets and DaemonSets
-	replicaSets *lru.Cache[types.NamespacedName, bool] // that were compared
-	configMaps  *lru.Cache[types.UID, time.Time]       // when each changed last
+	pods        *lru.Cache[types.NamespacedName, *pod]     // the last state of each
+	revisions   *lru.Cache[types.UID, compared]            // of StatefulSets and DaemonSets
+	replicaSets *lru.Cache[types.NamespacedName, compared] // that were compared
+	configMaps  *lru.Cache[types.UID, changes]             // the last changes of each
 }
 
 // remembered bounds each of the memories above. Beyond it, an object may be read once more.
@@ -58,8 +59,8 @@ func New(config *rest.Config, settings Settings) (*Details, error) {
 	}
 	return &Details{
 		settings: settings, reader: reader,
-		pods: newMemory[types.UID, *pod](), revisions: newMemory[types.UID, compared](),
-		replicaSets: newMemory[types.NamespacedName, bool](), configMaps: newMemory[types.UID, time.Time](),
+		pods: newMemory[types.NamespacedName, *pod](), revisions: newMemory[types.UID, compared](),
+		replicaSets: newMemory[types.NamespacedName, compared](), configMaps: newMemory[types.UID, changes](),
 	}, nil
 }
 
@@ -74,6 +75,7 @@ type answer func(*corev1.Event) *observation.Details
 // question is what Events of a batch need to know about one object.
 type question struct {
 	of     []int // indexes of the observations
+	events []*corev1.Event
 	answer answer
 }
 
@@ -92,13 +94,14 @@ func (d *Details) Add(ctx context.Context, observations []observation.Observatio
 		if !ok {
 			continue
 		}
-		if asked := questions[about]; asked != nil {
-			asked.of = append(asked.of, i)
-			continue
+		if questions[about] == nil {
+			questions[about] = &question{}
 		}
-		one := &question{of: []int{i}}
-		questions[about] = one
-		reads.Go(func() { one.answer = d.ask(ctx, about, observations[i].Event) })
+		one := questions[about]
+		one.of, one.events = append(one.of, i), append(one.events, observations[i].Event)
+	}
+	for about, one := range questions {
+		reads.Go(func() { one.answer = d.ask(ctx, about, one.events) })
 	}
 	reads.Wait()
 	for _, one := range questions {
@@ -121,6 +124,10 @@ type subject struct {
 	uid                   types.UID // empty: that of any object with the name
 }
 
+func (s subject) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.namespace, Name: s.name}
+}
+
 // The reasons of Events that call for details. A Killing and an Evicted come before the container ends, so
 // its status does not show the end yet.
 var (
@@ -137,7 +144,7 @@ var (
 func (d *Details) subjectOf(ev *corev1.Event) (about subject, ok bool) {
 	involved := ev.InvolvedObject
 	about = subject{involved.Kind, involved.Namespace, involved.Name, involved.UID}
-	if involved.Namespace != ev.Namespace || involved.Name == "" {
+	if involved.Namespace != ev.Namespace || len(validation.IsDNS1123Subdomain(involved.Name)) > 0 {
 		return about, false
 	}
 	switch involved.Kind {
@@ -162,19 +169,20 @@ func (d *Details) isRepeated(ev *corev1.Event) bool {
 	if ev.Reason == "BackOff" {
 		return isOfRestart(ev)
 	}
-	return event.Count(ev) > 1 || d.pods.Contains(ev.InvolvedObject.UID)
+	known, ok := d.pods.Peek(types.NamespacedName{Namespace: ev.InvolvedObject.Namespace, Name: ev.InvolvedObject.Name})
+	return event.Count(ev) > 1 || ok && known.UID == ev.InvolvedObject.UID
 }
 
-// ask reads what an Event needs to know about its subject.
-func (d *Details) ask(ctx context.Context, about subject, ev *corev1.Event) answer {
+// ask reads what Events need to know about their subject.
+func (d *Details) ask(ctx context.Context, about subject, events []*corev1.Event) answer {
 	switch about.kind {
 	case "Pod":
-		return d.askPod(ctx, about, ev)
+		return d.askPod(ctx, about, events)
 	case "Job":
 		return d.askJob(ctx, about)
 	case "ReplicaSet":
-		return d.askReplicaSet(ctx, about, ev)
+		return d.askReplicaSet(ctx, about, events)
 	default:
-		return d.askWorkload(ctx, about, ev)
+		return d.askWorkload(ctx, about, events[0])
 	}
 }

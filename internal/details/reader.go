@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
@@ -37,6 +39,9 @@ const (
 	failuresInARow = 3
 	retryAfter     = 5 * time.Second
 	forbiddenFor   = time.Minute
+	// maxAnswer bounds the bytes of an answer, and maxItems the objects of a list.
+	maxAnswer = 4 << 20
+	maxItems  = "50"
 )
 
 // path is what is read: an object, or a list of those that a selector selects.
@@ -45,11 +50,18 @@ type path struct {
 	resource        string
 	namespace, name string
 	selector        string // of labels; with a selector, name is empty
+	fields          string // selector of fields, for a list
 	metadataOnly    bool
 }
 
 func (p path) gr() schema.GroupResource {
 	return schema.GroupResource{Group: p.group, Resource: p.resource}
+}
+
+// failedRead is why a read failed, and until when it is not repeated.
+type failedRead struct {
+	failure resolver.Resolution
+	until   time.Time
 }
 
 // breaker knows how the reads of one resource ended.
@@ -72,7 +84,7 @@ type reader struct {
 	trials sync.WaitGroup
 
 	namespaces *lru.Cache[string, *rate.Limiter]
-	forbidden  *lru.Cache[path, time.Time] // until when, by resource and namespace
+	failed     *lru.Cache[path, failedRead] // those that are not repeated yet
 
 	mu       sync.Mutex // guards the following
 	breakers map[schema.GroupResource]*breaker
@@ -92,7 +104,7 @@ func newReader(config *rest.Config, observer Observer) (*reader, error) {
 	return &reader{
 		client: client, observer: observer, ctx: ctx, end: end,
 		slots: semaphore.NewWeighted(readsAtOnce), all: rate.NewLimiter(readsPerSecond, 2*readsPerSecond),
-		namespaces: newMemory[string, *rate.Limiter](), forbidden: newMemory[path, time.Time](),
+		namespaces: newMemory[string, *rate.Limiter](), failed: newMemory[path, failedRead](),
 		breakers: map[schema.GroupResource]*breaker{},
 	}, nil
 }
@@ -105,6 +117,10 @@ func (r *reader) close() {
 
 // read reads JSON into a value that has the fields to keep. The resolution is empty if there was an answer.
 func (r *reader) read(ctx context.Context, p path, into any) resolver.Resolution {
+	// Whoever may write Events and references there writes any name, such as ../../NAMESPACE/pods/NAME.
+	if p.selector == "" && len(validation.IsDNS1123Subdomain(p.name)) > 0 {
+		return resolver.ResolutionNotFound
+	}
 	if failure := r.refuses(p); failure != "" {
 		return failure
 	}
@@ -119,8 +135,10 @@ func (r *reader) read(ctx context.Context, p path, into any) resolver.Resolution
 func (r *reader) refuses(p path) resolver.Resolution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if until, ok := r.forbidden.Get(p.collection()); ok && time.Now().Before(until) {
-		return resolver.ResolutionForbidden
+	for _, known := range []path{p, p.permission()} {
+		if failed, ok := r.failed.Get(known); ok && time.Now().Before(failed.until) {
+			return failed.failure
+		}
 	}
 	if b := r.breakers[p.gr()]; b != nil && b.failures >= failuresInARow {
 		if now := time.Now(); now.After(b.retryAt) && r.ctx.Err() == nil {
@@ -140,10 +158,16 @@ func (r *reader) refuses(p path) resolver.Resolution {
 	return ""
 }
 
-// collection is the path without an object: permissions are for it.
-func (p path) collection() path {
-	p.name, p.selector = "", ""
-	return p
+// permission is what a permission is for: a verb and the resource in the namespace.
+func (p path) permission() path {
+	return path{group: p.group, resource: p.resource, namespace: p.namespace, name: p.verb()}
+}
+
+func (p path) verb() string {
+	if p.selector != "" {
+		return "list"
+	}
+	return "get"
 }
 
 // try reads in the background, to see whether the resource is answered again.
@@ -157,22 +181,37 @@ func (r *reader) try(p path) {
 func (r *reader) send(ctx context.Context, p path, into any) resolver.Resolution {
 	request := r.client.Get().AbsPath(p.absolute()...)
 	if p.selector != "" {
-		request = request.Param("labelSelector", p.selector).Param("limit", "50")
+		request = request.Param("labelSelector", p.selector).Param("limit", maxItems)
+	}
+	if p.fields != "" {
+		request = request.Param("fieldSelector", p.fields)
 	}
 	if p.metadataOnly {
 		request = request.SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 	}
 	sentAt := time.Now()
-	body, err := request.Do(ctx).Raw()
+	isAnswered, err := decode(ctx, request, into)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return resolver.ResolutionUnavailable // The process or the term ends, which shows nothing.
 	}
 	failure := resolver.ResolutionOf(err)
-	if err == nil && json.Unmarshal(body, into) != nil {
-		failure = resolver.ResolutionUnavailable
-	}
-	r.note(p, failure, time.Since(sentAt))
+	r.note(p, failure, isAnswered, time.Since(sentAt))
 	return failure
+}
+
+// decode sends a request and decodes its answer. isAnswered is true also for one that is too large: it says
+// nothing about other reads.
+func decode(ctx context.Context, request *rest.Request, into any) (isAnswered bool, err error) {
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = body.Close() }()
+	err = json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(into)
+	if cut, ok := into.(interface{ isCut() bool }); ok && err == nil && cut.isCut() {
+		err = errors.New("more objects than " + maxItems)
+	}
+	return true, err
 }
 
 func (p path) absolute() []string {
@@ -188,18 +227,14 @@ func (p path) absolute() []string {
 }
 
 // note notes how a read ended.
-func (r *reader) note(p path, failure resolver.Resolution, took time.Duration) {
+func (r *reader) note(p path, failure resolver.Resolution, isAnswered bool, took time.Duration) {
 	result := string(failure)
 	if failure == "" {
 		result = "found"
 	}
 	r.observer.LookupDone(result, took)
 	if failure == resolver.ResolutionForbidden {
-		verb := "get"
-		if p.selector != "" {
-			verb = "list"
-		}
-		r.observer.Forbidden(verb, p.gr(), p.namespace)
+		r.observer.Forbidden(p.verb(), p.gr(), p.namespace)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,14 +243,19 @@ func (r *reader) note(p path, failure resolver.Resolution, took time.Duration) {
 		b = &breaker{}
 		r.breakers[p.gr()] = b
 	}
-	switch b.failure = failure; failure {
-	case resolver.ResolutionTimeout:
-		b.failures, b.retryAt = failuresInARow, time.Now().Add(retryAfter)
-	case resolver.ResolutionUnavailable:
-		b.failures, b.retryAt = b.failures+1, time.Now().Add(retryAfter)
-	case resolver.ResolutionForbidden:
+	r.failed.Add(p, failedRead{failure, time.Now().Add(sharedFor)})
+	b.failure = failure
+	switch {
+	case failure == "":
 		b.failures = 0
-		r.forbidden.Add(p.collection(), time.Now().Add(forbiddenFor))
+		r.failed.Remove(p)
+	case failure == resolver.ResolutionTimeout:
+		b.failures, b.retryAt = failuresInARow, time.Now().Add(retryAfter)
+	case failure == resolver.ResolutionUnavailable && !isAnswered:
+		b.failures, b.retryAt = b.failures+1, time.Now().Add(retryAfter)
+	case failure == resolver.ResolutionForbidden:
+		b.failures = 0
+		r.failed.Add(p.permission(), failedRead{failure, time.Now().Add(forbiddenFor)})
 	default:
 		b.failures = 0
 	}
@@ -223,8 +263,14 @@ func (r *reader) note(p path, failure resolver.Resolution, took time.Duration) {
 
 // list is a list of objects.
 type list[T any] struct {
+	Metadata struct {
+		Continue string `json:"continue"`
+	} `json:"metadata"`
 	Items []T `json:"items"`
 }
+
+// isCut reports whether there are more objects: the one that is looked for may be among them.
+func (l *list[T]) isCut() bool { return l.Metadata.Continue != "" }
 
 // metadata are the fields of an object's metadata that are kept.
 type metadata struct {

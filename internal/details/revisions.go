@@ -66,11 +66,12 @@ func failed(failure resolver.Resolution) answer {
 var hashes = []string{"pod-template-hash", "rollouts-pod-template-hash"}
 
 // askReplicaSet compares a new ReplicaSet with the one before it, once.
-func (d *Details) askReplicaSet(ctx context.Context, about subject, ev *corev1.Event) answer {
-	name := types.NamespacedName{Namespace: about.namespace, Name: about.name}
-	if _, isCompared := d.replicaSets.Get(name); isCompared {
+func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*corev1.Event) answer {
+	known, isCompared := d.replicaSets.Get(about.key())
+	if isCompared && (time.Since(known.readAt) < sharedFor || !slices.ContainsFunc(events, isFromZero)) {
 		return nothing
 	}
+	ev := events[0]
 	in := path{group: "apps", version: "v1", resource: "replicasets", namespace: about.namespace}
 	one := in
 	one.name = about.name
@@ -78,17 +79,21 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, ev *corev1.E
 	if failure := d.reader.read(ctx, one, &read); failure != "" {
 		return failed(failure)
 	}
-	d.replicaSets.Add(name, true)
+	if involved := ev.InvolvedObject.UID; read.UID != involved && !isOwnedBy(read.OwnerReferences, involved) {
+		return nothing // The Event names a ReplicaSet of another Deployment.
+	}
+	d.replicaSets.Add(about.key(), compared{generation: int64(read.revision()), readAt: time.Now()})
+	if isCompared && known.generation == int64(read.revision()) {
+		return nothing
+	}
 	owner := metav1.GetControllerOf(&read)
 	isNew, wasUsedBefore := isNewAt(read.CreationTimestamp, ev), read.Annotations["deployment.kubernetes.io/revision-history"] != ""
 	if owner == nil || !isNew && !wasUsedBefore {
 		return nothing
 	}
-	selector := read.Spec.Selector.DeepCopy()
-	for _, hash := range hashes {
-		delete(selector.MatchLabels, hash)
+	if in.selector = read.selector(); in.selector == "" {
+		return nothing
 	}
-	in.selector = metav1.FormatLabelSelector(selector)
 	var siblings list[workload]
 	if failure := d.reader.read(ctx, in, &siblings); failure != "" {
 		return failed(failure)
@@ -110,6 +115,25 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, ev *corev1.E
 		}
 	}
 	return first(changes)
+}
+
+// isFromZero reports whether a ReplicaSet begins to run: as a new revision, or as a former one again.
+func isFromZero(ev *corev1.Event) bool { return strings.Contains(ev.Message, " from 0 to ") }
+
+// selector selects the revisions of the workload; empty: nothing does.
+func (w *workload) selector() string {
+	selector := w.Spec.Selector.DeepCopy()
+	if selector == nil {
+		return ""
+	}
+	for _, hash := range hashes {
+		delete(selector.MatchLabels, hash)
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return ""
+	}
+	return parsed.String()
 }
 
 func isNewAt(created metav1.Time, ev *corev1.Event) bool {
@@ -148,9 +172,9 @@ type controllerRevision struct {
 	} `json:"data"`
 }
 
-// compared is what is remembered of a StatefulSet or a DaemonSet.
+// compared is what is remembered of a workload.
 type compared struct {
-	generation int64 // with which it was compared; 0: it was not
+	generation int64 // with which it was compared, for a ReplicaSet its revision; 0: it was not
 	readAt     time.Time
 }
 
@@ -169,7 +193,10 @@ func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Eve
 	if read.UID != about.uid || known.generation == read.Generation {
 		return nothing
 	}
-	in = path{group: "apps", version: "v1", resource: "controllerrevisions", namespace: about.namespace, selector: metav1.FormatLabelSelector(read.Spec.Selector)}
+	in = path{group: "apps", version: "v1", resource: "controllerrevisions", namespace: about.namespace, selector: read.selector()}
+	if in.selector == "" {
+		return nothing
+	}
 	var revisions list[controllerRevision]
 	if failure := d.reader.read(ctx, in, &revisions); failure != "" {
 		return failed(failure)

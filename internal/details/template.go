@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -29,7 +30,7 @@ func compare(before, after corev1.PodTemplateSpec) (sentences []string) {
 		now, exists := is[name]
 		switch {
 		case existed && exists && old == now:
-		case name == "annotation kubectl.kubernetes.io/restartedAt" && exists:
+		case name == "annotation kubectl.kubernetes.io/restartedAt" && isTime(now.value):
 			sentences = append(sentences, "restart by hand at "+now.value)
 		case existed && exists && now.isShown:
 			sentences = append(sentences, name+": "+old.value+" → "+now.value)
@@ -49,6 +50,11 @@ func compare(before, after corev1.PodTemplateSpec) (sentences []string) {
 		return append(sentences[:maxSentences], "and more")
 	}
 	return sentences
+}
+
+func isTime(value string) bool {
+	_, err := time.Parse(time.RFC3339, value)
+	return err == nil
 }
 
 func merged[V any](a, b map[string]V) map[string]V {
