@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -17,25 +19,26 @@ const maxConfigMaps = 10
 // (client-go/tools/leaderelection/resourcelock)
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
+// configMap is what is remembered of a ConfigMap.
+type configMap struct {
+	readAt time.Time
+	last   change    // zero: not known, or none that is meant
+	before time.Time // when it was seen to change before that
+
+	failure resolver.Resolution // why it could not be read
+}
+
 // changedConfigMaps returns a sentence about the ConfigMap of a pod that changed last. A ConfigMap that
 // was seen to change twice within a minute is not meant: a program writes it all the time.
 func (d *Details) changedConfigMaps(ctx context.Context, p *pod) (sentences []string, failure resolver.Resolution) {
 	var last change
 	for _, name := range p.configMaps() {
-		var read metadata
-		failure = d.reader.read(ctx, path{version: "v1", resource: "configmaps", namespace: p.Namespace, name: name, metadataOnly: true}, &read)
-		if failure != "" {
-			if failure == resolver.ResolutionNotFound {
-				continue // It may be optional.
-			}
-			return nil, failure
+		one := d.readConfigMap(ctx, types.NamespacedName{Namespace: p.Namespace, Name: name})
+		if one.failure != "" && one.failure != resolver.ResolutionNotFound { // It may be optional.
+			return nil, one.failure
 		}
-		changed := lastChange(read.ManagedFields, "f:data", "f:binaryData")
-		if _, isLock := read.Annotations[leaderAnnotation]; isLock || changed.at.IsZero() || d.changesOften(read, changed.at) {
-			continue
-		}
-		if changed.at.After(last.at) {
-			last = change{at: changed.at, by: changed.by, name: name}
+		if one.last.at.After(last.at) && one.last.at.Sub(one.before) >= time.Minute {
+			last = one.last
 		}
 	}
 	if last.name == "" {
@@ -44,18 +47,28 @@ func (d *Details) changedConfigMaps(ctx context.Context, p *pod) (sentences []st
 	return []string{"configmap " + last.name + " changed at " + last.at.UTC().Format(time.RFC3339) + " by " + last.by}, ""
 }
 
-// changesOften reports whether a ConfigMap has changed twice within a minute.
-func (d *Details) changesOften(read metadata, at time.Time) bool {
-	seen, _ := d.configMaps.Get(read.UID)
-	if at.After(seen.last) {
-		seen = changes{last: at, before: seen.last}
-		d.configMaps.Add(read.UID, seen)
-	}
-	return seen.last.Sub(seen.before) < time.Minute
+// readConfigMap reads when a ConfigMap changed. Pods that use the same one share a read.
+func (d *Details) readConfigMap(ctx context.Context, name types.NamespacedName) configMap {
+	one, _, _ := d.flights.Do(name.String(), func() (any, error) {
+		one, _ := d.configMaps.Get(name)
+		if time.Since(one.readAt) < sharedFor {
+			return one, nil
+		}
+		var read metadata
+		in := path{version: "v1", resource: "configmaps", namespace: name.Namespace, name: name.Name, metadataOnly: true}
+		if failure := d.reader.read(ctx, in, &read); failure != "" {
+			return configMap{failure: failure}, nil
+		}
+		last := lastChange(read.ManagedFields, "f:data", "f:binaryData")
+		if _, isLock := read.Annotations[leaderAnnotation]; !isLock && last.at.After(one.last.at) {
+			one.last, one.before = change{at: last.at, by: last.by, name: name.Name}, one.last.at
+		}
+		one.readAt = time.Now()
+		d.configMaps.Add(name, one)
+		return one, nil
+	})
+	return one.(configMap)
 }
-
-// changes are when a ConfigMap was seen to change.
-type changes struct{ last, before time.Time }
 
 // configMaps returns the names of the ConfigMaps that a pod's volumes and environment name.
 func (p *pod) configMaps() (names []string) {

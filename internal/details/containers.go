@@ -117,7 +117,10 @@ func (d *Details) askPod(ctx context.Context, about subject, events []*corev1.Ev
 		}
 	}
 	if failure == "" && known.UID != about.uid {
-		known, failure = &pod{}, resolver.ResolutionNotFound
+		failure = resolver.ResolutionNotFound
+	}
+	if failure != "" {
+		known = &pod{}
 	}
 	var configMaps []string
 	hasEnd := func(ev *corev1.Event) bool { return known.ended(ev) != nil }
@@ -269,6 +272,9 @@ func (c containerStatus) backOff() time.Duration {
 func (d *Details) askJob(ctx context.Context, about subject) answer {
 	var pods list[pod]
 	failure := d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, selector: "job-name=" + about.name, fields: "status.phase=Failed"}, &pods)
+	if failure != "" {
+		pods.Items = nil // They may be a part.
+	}
 	return func(ev *corev1.Event) *observation.Details {
 		return &observation.Details{Resolution: failure, Ended: newestFailure(pods.Items, about.uid, event.NewestOccurrence(ev))}
 	}

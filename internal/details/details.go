@@ -15,6 +15,7 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -38,10 +39,11 @@ type Details struct {
 	settings Settings
 	reader   *reader
 
-	pods        *lru.Cache[types.NamespacedName, *pod]     // the last state of each
-	revisions   *lru.Cache[types.UID, compared]            // of StatefulSets and DaemonSets
-	replicaSets *lru.Cache[types.NamespacedName, compared] // that were compared
-	configMaps  *lru.Cache[types.UID, changes]             // the last changes of each
+	pods        *lru.Cache[types.NamespacedName, *pod]      // the last state of each
+	revisions   *lru.Cache[types.UID, compared]             // of StatefulSets and DaemonSets
+	replicaSets *lru.Cache[types.NamespacedName, compared]  // that were compared
+	configMaps  *lru.Cache[types.NamespacedName, configMap] // the last changes of each
+	flights     singleflight.Group                          // of ConfigMaps
 }
 
 // remembered bounds each of the memories above. Beyond it, an object may be read once more.
@@ -60,7 +62,7 @@ func New(config *rest.Config, settings Settings) (*Details, error) {
 	return &Details{
 		settings: settings, reader: reader,
 		pods: newMemory[types.NamespacedName, *pod](), revisions: newMemory[types.UID, compared](),
-		replicaSets: newMemory[types.NamespacedName, compared](), configMaps: newMemory[types.UID, changes](),
+		replicaSets: newMemory[types.NamespacedName, compared](), configMaps: newMemory[types.NamespacedName, configMap](),
 	}, nil
 }
 

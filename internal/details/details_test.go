@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -172,6 +173,12 @@ func lastEnded(from, to int) func(*corev1.ContainerStatus) {
 	}
 }
 
+func failedStart(seconds int) func(*corev1.ContainerStatus) {
+	return func(s *corev1.ContainerStatus) {
+		s.State.Terminated = &corev1.ContainerStateTerminated{Reason: "StartError", StartedAt: metav1.NewTime(time.Unix(0, 0)), FinishedAt: at(seconds)}
+	}
+}
+
 func restarted(s *corev1.ContainerStatus) { s.RestartCount = 1 }
 
 func waiting(pause string) func(*corev1.ContainerStatus) {
@@ -184,7 +191,7 @@ func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ev  *corev1.Event
 		pod corev1.Pod
-		end int // when the run ended; 0: the status shows another run, or may be older than the event
+		end int // when the run ended; 0: the status shows another run, or may be older; -1: also of a known pod
 	}{
 		"a back-off":                                     {restart("BackOff", 21, 1), webPod(waiting("20s"), lastEnded(0, 20)), 20},
 		"a back-off, status before the pause":            {restart("BackOff", 21, 1), webPod(ended(0, 20), restarted), 20},
@@ -202,6 +209,13 @@ func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 		"a restart, its run has ended, too":              {restart("Started", 40, 2), webPod(ended(40, 44), lastEnded(0, 20)), 20},
 		"a restart, status of the run that ends":         {restart("Started", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
 		"a restart long after the pause of the status":   {restart("Started", 90, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
+		"a restart after a long run, reported at once":   {restart("Started", 901, 2), webPod(ended(0, 900), lastEnded(-50, -20)), 900},
+		"a start, its run has ended within the second":   {restart("Started", 40, 2), webPod(running(50), lastEnded(40, 40)), 0},
+		"a start, the next run has ended, too":           {restart("Started", 40, 2), webPod(ended(50, 50), lastEnded(40, 40)), 0},
+		"a creation whose start failed":                  {restart("Created", 40, 2), webPod(failedStart(40), lastEnded(0, 20)), 20},
+		"the first start, its run has ended":             {restart("Started", 40, 1), webPod(ended(40, 40)), -1},
+		"the first back-off, status of the first end":    {restart("BackOff", 23, 1), webPod(ended(0, 20)), 0},
+		"a back-off, status of the end before":           {restart("BackOff", 42, 2), webPod(ended(0, 20), restarted), 0},
 		"the first start":                                {restart("Started", 1, 2), webPod(running(1)), 0},
 		"a status without states":                        {restart("Started", 1, 2), webPod(), 0},
 		"an end without a time": {restart("BackOff", 21, 1), webPod(waiting("20s"), func(s *corev1.ContainerStatus) {
@@ -214,10 +228,13 @@ func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
 			s.put(podPath, tt.pod)
+			if tt.end < 0 { // The pod is known, because another of its containers has ended.
+				s.pods.Add(types.NamespacedName{Namespace: "shop", Name: "web-1"}, &pod{podMetadata: podMetadata{UID: "web-uid"}})
+			}
 			got := s.ask(t, tt.ev)
 			require.NotNil(t, got)
 			assert.Empty(t, got.Resolution)
-			if tt.end == 0 {
+			if tt.end <= 0 {
 				assert.Nil(t, got.Ended)
 				return
 			}
@@ -271,6 +288,11 @@ func TestAnObjectIsReadAboutOnceForEachRestart(t *testing.T) {
 func (s *server) age() {
 	for _, known := range s.pods.Values() {
 		known.readAt = time.Time{}
+	}
+	for _, name := range s.configMaps.Keys() {
+		known, _ := s.configMaps.Get(name)
+		known.readAt = time.Time{}
+		s.configMaps.Add(name, known)
 	}
 }
 

@@ -92,7 +92,7 @@ type reader struct {
 
 func newReader(config *rest.Config, observer Observer) (*reader, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1
+	config.QPS, config.RateLimiter = -1, nil
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	config.APIPath, config.GroupVersion = "/api", &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
