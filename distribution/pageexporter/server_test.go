@@ -205,6 +205,20 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	assert.NoError(t, e.Shutdown(t.Context()), "of an exporter that did not start")
 }
 
+func TestAMissingExtensionOrCertificateIsReportedWithTheFix(t *testing.T) {
+	for message, settings := range map[string]map[string]any{
+		"add the extensions that auth and middlewares name to extensions and service.extensions": {"auth": map[string]any{"authenticator": "password"}},
+		"set cert_file and key_file to files that the Collector may read":                        {"tls": map[string]any{"cert_file": "missing.crt", "key_file": "missing.key"}},
+	} {
+		config := createDefaultConfig().(*Config)
+		config.Server.NetAddr.Endpoint = "127.0.0.1:0"
+		require.NoError(t, confmap.NewFromStringMap(settings).Unmarshal(config))
+		err := newPageExporter(config, exportertest.NewNopSettings(NewFactory().Type())).Start(t.Context(), componenttest.NewNopHost())
+		require.ErrorContains(t, err, message)
+		assert.NotContains(t, err.Error(), "free address")
+	}
+}
+
 func TestAPageForEverybodyIsLoggedWithTheFix(t *testing.T) {
 	for name, tt := range map[string]struct {
 		endpoint string
