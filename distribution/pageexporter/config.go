@@ -5,6 +5,7 @@ package pageexporter
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
@@ -35,14 +36,17 @@ type Config struct {
 	MCP bool `mapstructure:"mcp"`
 }
 
-// hints has fixes for keys of other servers.
+// hints has fixes for keys of other servers, and for maps that are written as a single value.
 var hints = map[string]string{ //nolint:gosec // Nothing in it is a password.
+	"auth":               "write {authenticator: basicauth}, with the name of an extension",
+	"cors":               "write {allowed_origins: [https://events.example.com]}",
 	"host":               "write endpoint, with the host and the port, such as 0.0.0.0:8090",
 	"listen":             "write endpoint, with the host and the port, such as 0.0.0.0:8090",
 	"port":               "write endpoint, with the host and the port, such as 0.0.0.0:8090",
 	"hosts":              "write allowed_hosts",
 	"k8s_leader_elector": "remove it; the extension kube_events_status tells the page whether it is a standby",
 	"password":           "write auth: {authenticator: basicauth}, and configure this extension",
+	"tls":                "write {cert_file: /etc/otelcol/tls.crt, key_file: /etc/otelcol/tls.key}",
 }
 
 // Unmarshal reads the configuration. Each error has the key, the value and the fix. ServerConfig, which has most of the keys,
@@ -67,12 +71,28 @@ func (c *Config) Validate() error {
 	if c.Server.NetAddr.Endpoint == "" {
 		return errors.New("endpoint: it is empty: set the address of the page, such as " + defaultEndpoint)
 	}
+	if err := c.checkPort(); err != nil {
+		return fmt.Errorf("endpoint: %q: %w: write a host and a port, such as %s", c.Server.NetAddr.Endpoint, err, defaultEndpoint)
+	}
 	for _, host := range c.AllowedHosts {
 		if host == "" || strings.ContainsAny(host, ":/*") {
 			return fmt.Errorf("allowed_hosts: %q is not a host name: write it without a scheme, a port and wildcards, such as events.example.com", host)
 		}
 	}
 	return record.CheckHarmless(c.HarmlessReasons)
+}
+
+// checkPort reports an endpoint without a port. The path of a Unix socket has none.
+func (c *Config) checkPort() error {
+	network := string(c.Server.NetAddr.Transport)
+	if !strings.HasPrefix(network, "tcp") {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(c.Server.NetAddr.Endpoint)
+	if err == nil {
+		_, err = net.LookupPort(network, port)
+	}
+	return err
 }
 
 func createDefaultConfig() component.Config {

@@ -49,11 +49,13 @@ func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	handler := newHandler(e.board, e.config, e.settings.BuildInfo.Version)
 	server, err := e.config.Server.ToServer(ctx, host.GetExtensions(), e.settings.TelemetrySettings, handler)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: add the extensions that auth and middlewares name to extensions and service.extensions", err)
 	}
 	listener, err := e.config.Server.ToListener(ctx)
-	if err != nil {
+	if network := (*net.OpError)(nil); errors.As(err, &network) {
 		return fmt.Errorf("endpoint: cannot listen on %q: %w: set a free address of this machine", e.config.Server.NetAddr.Endpoint, err)
+	} else if err != nil {
+		return fmt.Errorf("tls: %w: set cert_file and key_file to files that the Collector may read", err)
 	}
 	e.address, e.server = listener.Addr(), server
 	e.settings.Logger.Info("Serving the page of events", zap.Stringer("address", e.address))

@@ -205,6 +205,20 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	assert.NoError(t, e.Shutdown(t.Context()), "of an exporter that did not start")
 }
 
+func TestAMissingExtensionOrCertificateIsReportedWithTheFix(t *testing.T) {
+	for message, settings := range map[string]map[string]any{
+		"add the extensions that auth and middlewares name to extensions and service.extensions": {"auth": map[string]any{"authenticator": "password"}},
+		"set cert_file and key_file to files that the Collector may read":                        {"tls": map[string]any{"cert_file": "missing.crt", "key_file": "missing.key"}},
+	} {
+		config := createDefaultConfig().(*Config)
+		config.Server.NetAddr.Endpoint = "127.0.0.1:0"
+		require.NoError(t, confmap.NewFromStringMap(settings).Unmarshal(config))
+		err := newPageExporter(config, exportertest.NewNopSettings(NewFactory().Type())).Start(t.Context(), componenttest.NewNopHost())
+		require.ErrorContains(t, err, message)
+		assert.NotContains(t, err.Error(), "free address")
+	}
+}
+
 func TestAPageForEverybodyIsLoggedWithTheFix(t *testing.T) {
 	for name, tt := range map[string]struct {
 		endpoint string
@@ -261,6 +275,9 @@ func TestConfig(t *testing.T) {
 		`mcp: "yes" is neither true nor false; write one of them`:                                {"mcp": "yes"},
 		"k8s_leader_elector is not an option; remove it; the extension kube_events_status tells": {"k8s_leader_elector": "k8s_leader_elector"},
 		"harmless_reasons: 1 is not a list; write [":                                             {"harmless_reasons": 1},
+		`auth: "basicauth" is not a map; write {authenticator: basicauth}`:                       {"auth": "basicauth", "lines": true},
+		"tls: true is not a map; write {cert_file: ":                                             {"tls": true},
+		`cors: "*" is not a map; write {allowed_origins: `:                                       {"cors": "*"},
 	} {
 		assert.ErrorContains(t, confmap.NewFromStringMap(settings).Unmarshal(createDefaultConfig()), message)
 	}
@@ -268,8 +285,19 @@ func TestConfig(t *testing.T) {
 	assert.ErrorContains(t, config.Validate(), `allowed_hosts: "https://a.example" is not a host name`)
 	config.AllowedHosts, config.HarmlessReasons = nil, []string{"*"}
 	assert.ErrorContains(t, config.Validate(), `harmless_reasons[0]: "*" is not the name of a reason`)
-	config.Server.NetAddr.Endpoint = ""
+	config.HarmlessReasons, config.Server.NetAddr.Endpoint = nil, ""
 	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: set the address")
+	for _, endpoint := range []string{"http://127.0.0.1:8090", "http://localhost", "localhost", "8090"} {
+		config.Server.NetAddr.Endpoint = endpoint
+		require.ErrorContains(t, config.Validate(), `endpoint: "`+endpoint+`": `)
+		assert.ErrorContains(t, config.Validate(), "write a host and a port, such as 127.0.0.1:8090")
+	}
+	for _, endpoint := range []string{":8090", "[::1]:0", "localhost:http"} {
+		config.Server.NetAddr.Endpoint = endpoint
+		assert.NoError(t, config.Validate())
+	}
+	config.Server.NetAddr.Transport, config.Server.NetAddr.Endpoint = "unix", "/run/page.sock"
+	assert.NoError(t, config.Validate())
 }
 
 // TestCallsThatComeSlowlyKeepNobodyAway: a call takes its place after it is read.

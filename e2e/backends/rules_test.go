@@ -95,8 +95,8 @@ func rulesInGroup(t *testing.T, group string) []alert {
 // runbooks is the page with a section for each alert.
 const runbooks = "https://github.com/kubeevents/kubeeventsreceiver/blob/main/docs/troubleshooting.md#"
 
-// TestEachAlertIsExplained: it has a description, a severity, and a section in docs/troubleshooting.md,
-// and docs/queries.md lists it. An alert of Loki leads to the section of the same problem.
+// TestEachAlertIsExplained: it has a description, a severity, and a section in docs/troubleshooting.md. An
+// alert of Loki leads to the section of the same problem, and docs/queries.md lists it.
 func TestEachAlertIsExplained(t *testing.T) {
 	t.Parallel()
 	troubleshooting, queries := strings.ToLower(harness.Read(t, "docs", "troubleshooting.md")), harness.Read(t, "docs", "queries.md")
@@ -104,11 +104,13 @@ func TestEachAlertIsExplained(t *testing.T) {
 	for _, a := range ofPrometheus {
 		assert.Equal(t, runbooks+strings.ToLower(a.Alert), a.Annotations["runbook_url"])
 	}
+	for _, a := range ofLoki {
+		assert.Contains(t, queries, "| `"+a.Alert+"` |")
+	}
 	for _, a := range append(ofPrometheus, ofLoki...) {
 		assert.NotEmpty(t, a.Annotations["summary"], a.Alert)
 		assert.NotEmpty(t, a.Annotations["description"], a.Alert)
 		assert.Contains(t, troubleshooting, "\n### "+strings.TrimPrefix(a.Annotations["runbook_url"], runbooks)+"\n", a.Alert)
-		assert.Contains(t, queries, "| `"+a.Alert+"` |")
 		assert.Contains(t, []string{"info", "warning"}, a.Labels["severity"], a.Alert)
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Unmarshal reads what a user wrote into a configuration, which has the defaults. Errors have the key, the
-// value and the fix. The hints are fixes for keys of other systems.
+// value and the fix. The hints are fixes for keys of other systems, and for optional maps that are none.
 func Unmarshal(conf *confmap.Conf, config any, hints map[string]string) error {
 	err := conf.Unmarshal(config)
 	read := confmap.New()
@@ -113,9 +113,14 @@ func (c *comparison) compareMap(key string, written any, read map[string]any) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		inner := strings.TrimPrefix(key+"."+name, ".")
-		if value, isKnown := read[name]; isKnown && fields[name] != nil { // Without a value, the default stays.
+		value, isKnown := read[name]
+		_, isInnerMap := fields[name].(map[string]any)
+		switch {
+		case value == nil && !isInnerMap && c.isRefused(inner) && c.hints[name] != "": // An optional map, of which read has no keys.
+			c.fail(inner, fields[name], "is not a map; "+c.hints[name])
+		case isKnown && fields[name] != nil: // Without a value, the default stays.
 			c.compare(inner, fields[name], value)
-		} else if !isKnown && strings.Contains(c.refused, " has invalid keys: ") { // Some options without a value are not in read.
+		case !isKnown && strings.Contains(c.refused, " has invalid keys: "): // Some options without a value are not in read.
 			c.problems = append(c.problems, inner+" is not an option; "+cmp.Or(c.hints[name], c.closest(key, name, known)))
 		}
 	}
