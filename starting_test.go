@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -83,10 +84,11 @@ func TestWithinTwoSecondsTheLogHasWhyTheWatchDoesNotWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-				dial, broken := api.Dial, tt.dial
+				var repaired atomic.Bool
+				dial := api.Dial
 				api.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-					if broken != nil {
-						return broken(ctx, network, address)
+					if tt.dial != nil && !repaired.Load() {
+						return tt.dial(ctx, network, address)
 					}
 					return dial(ctx, network, address)
 				}
@@ -106,7 +108,7 @@ func TestWithinTwoSecondsTheLogHasWhyTheWatchDoesNotWork(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				assert.Len(t, p.Log.FilterMessage("Cannot watch events; retrying").All(), 1)
-				broken = nil
+				repaired.Store(true)
 				api.Refuse(nil)
 				api.RefuseCluster(0)
 				time.Sleep(time.Minute)
