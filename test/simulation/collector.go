@@ -157,7 +157,7 @@ func (p *Plan) settings() map[string]any {
 			"enabled": !c.NoOwners, "max_depth": c.MaxDepth,
 			"cache_size": c.CacheSize, "cache_ttl": c.CacheTTL.String(),
 		},
-		"series": map[string]any{"max": c.MaxSeries, "ttl": c.SeriesTTL.String(), "initial_zero": !c.NoZero},
+		"series": map[string]any{"max": c.MaxSeries, "ttl": max(c.SeriesTTL, c.Collection).String(), "initial_zero": !c.NoZero},
 	}
 	if c.FromBeginning {
 		set["start_at"] = "beginning"
