@@ -46,6 +46,7 @@ type board struct {
 	arrived  atomic.Int64                    // Unix time in ns of the last records, or of the start
 	requests atomic.Int64                    // that wait for an answer
 	turn     chan struct{}                   // taken by the viewer who computes: a lock that a viewer can stop waiting for
+	maxLook  time.Duration
 
 	mu    sync.Mutex // for the model
 	model *incident.Model
@@ -81,7 +82,7 @@ func unknown() statusextension.Delivery {
 
 func newBoard(clock func() time.Time) *board {
 	b := &board{
-		clock: clock, delivery: unknown, turn: make(chan struct{}, 1), model: incident.NewModel(clock()), cache: map[request]*answer{},
+		clock: clock, delivery: unknown, turn: make(chan struct{}, 1), maxLook: maxLook, model: incident.NewModel(clock()), cache: map[request]*answer{},
 	}
 	b.arrived.Store(clock().UnixNano())
 	return b
@@ -157,7 +158,7 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 	if known := b.shared(key, asked); known != nil {
 		return known, nil
 	}
-	looking, cancel := context.WithTimeoutCause(ctx, maxLook, errSlow)
+	looking, cancel := context.WithTimeoutCause(ctx, b.maxLook, errSlow)
 	defer cancel()
 	made, err := b.compute(looking, key, compute)
 	if err := cmp.Or(context.Cause(looking), err); err != nil {
