@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,9 @@ import (
 
 // details is what Events do not say: why containers ended, and what revisions changed.
 func (p *producers) details(t *testing.T) {
+	t.Cleanup(func() { // Its containers end again and again.
+		require.NoError(t, p.CoreV1().Namespaces().Delete(context.Background(), "ends", metav1.DeleteOptions{}))
+	})
 	t.Run("why a container ended", func(t *testing.T) { t.Parallel(); p.ends(t) })
 	t.Run("what a revision changed", func(t *testing.T) { t.Parallel(); p.changes(t) })
 }
@@ -133,11 +137,11 @@ func (p *producers) changes(t *testing.T) {
 		`{"name":"app","env":[{"name":"TOKEN","value":"s3cret-after"}],"resources":{"limits":{"memory":"32Mi"}}}]}}}}`)
 	options := metav1.PatchOptions{FieldManager: "kubectl-edit"}
 	workloads := p.AppsV1()
-	_, err := workloads.Deployments(namespace).Patch(t.Context(), "shop", types.StrategicMergePatchType, patch, options)
+	_, err := workloads.Deployments(namespace).Patch(t.Context(), "basket", types.StrategicMergePatchType, patch, options)
 	require.NoError(t, err)
-	_, err = workloads.StatefulSets(namespace).Patch(t.Context(), "shop", types.StrategicMergePatchType, patch, options)
+	_, err = workloads.StatefulSets(namespace).Patch(t.Context(), "basket", types.StrategicMergePatchType, patch, options)
 	require.NoError(t, err)
-	_, err = workloads.DaemonSets(namespace).Patch(t.Context(), "shop", types.StrategicMergePatchType, patch, options)
+	_, err = workloads.DaemonSets(namespace).Patch(t.Context(), "basket", types.StrategicMergePatchType, patch, options)
 	require.NoError(t, err)
 	for kind, limit := range map[string]string{"Deployment": "memory limit app: 64Mi → 32Mi", "StatefulSet": "memory limit app: 32Mi added", "DaemonSet": "memory limit app: 32Mi added"} {
 		want := []any{"annotation checksum/config added", "env app TOKEN changed", limit}
