@@ -179,7 +179,7 @@ func (d dashboard) exploreIsAnswered(t *testing.T, p panel, rows question, chose
 				return fmt.Errorf("%s has no rows", p.Title)
 			}
 			asked := d.interpolate(p.inRow(query, answers[0].Metric), "", chosen)
-			if strings.Contains(asked, "$") {
+			if unset.MatchString(asked) {
 				return fmt.Errorf("%s has a variable without a value", asked)
 			}
 			messages, err := all.loki.messages(asked)
@@ -279,10 +279,13 @@ func ranged(api, query string, step time.Duration) ([]answer, error) {
 // labelsBy are the labels that a query sums by.
 var labelsBy = regexp.MustCompile(`by \(([\w, ]+)\)`)
 
+// unset matches a variable without a value. $1 is a group of label_replace.
+var unset = regexp.MustCompile(`\$[^0-9]`)
+
 // returnsData returns an error unless there is an answer that is not 0, with all labels by which the
 // query groups.
 func (q question) returnsData() error {
-	if strings.Contains(q.query, "$") {
+	if unset.MatchString(q.query) {
 		return fmt.Errorf("%s has a variable without a value", q.query)
 	}
 	answers, err := q.answers()
