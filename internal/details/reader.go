@@ -23,7 +23,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Observer is told how reads end. Its methods may be called concurrently.
+// Observer observes how reads end. Its methods may be called concurrently.
 type Observer interface {
 	LookupDone(result string, took time.Duration)
 	Forbidden(verb string, resource schema.GroupResource, namespace string)
@@ -31,7 +31,7 @@ type Observer interface {
 
 const (
 	// readsPerSecond bounds the reads. Two seconds' reads may come at once. One namespace has half of them:
-	// whoever may write Events there could otherwise take all.
+	// anyone who may write Events there could otherwise take all.
 	readsPerSecond = 20
 	readsAtOnce    = 16
 	// failuresInARow is the number of consecutive failures from which reads of a resource are answered at
@@ -117,7 +117,7 @@ func (r *reader) close() {
 
 // read reads JSON into a value that has the fields to keep. The resolution is empty if there was an answer.
 func (r *reader) read(ctx context.Context, p path, into any) resolver.Resolution {
-	// Whoever may write Events and references there writes any name, such as ../../NAMESPACE/pods/NAME.
+	// Anyone who may write Events and references there can write any name, such as ../../NAMESPACE/pods/NAME.
 	if p.selector == "" && len(validation.IsDNS1123Subdomain(p.name)) > 0 {
 		return resolver.ResolutionNotFound
 	}

@@ -86,7 +86,13 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 	if isCompared && known.generation == int64(read.revision()) {
 		return nothing
 	}
-	owner := metav1.GetControllerOf(&read)
+	return d.compareReplicaSet(ctx, in, &read, ev)
+}
+
+// compareReplicaSet compares a ReplicaSet with the one before it, among those in a path, if it is new or is used
+// again instead of another one.
+func (d *Details) compareReplicaSet(ctx context.Context, in path, read *workload, ev *corev1.Event) answer {
+	owner := metav1.GetControllerOf(read)
 	isNew, wasUsedBefore := isNewAt(read.CreationTimestamp, ev), read.Annotations["deployment.kubernetes.io/revision-history"] != ""
 	if owner == nil || !isNew && !wasUsedBefore {
 		return nothing
@@ -98,7 +104,7 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 	if failure := d.reader.read(ctx, in, &siblings); failure != "" {
 		return failed(failure)
 	}
-	former := formerReplicaSet(&read, siblings.Items, owner.UID)
+	former := formerReplicaSet(read, siblings.Items, owner.UID)
 	// A former revision that is scaled up again without another one that still runs is no rollback.
 	if !isNew && (former == nil || former.Spec.Replicas != nil && *former.Spec.Replicas == 0) {
 		return nothing
@@ -109,7 +115,7 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 	}
 	if owner.APIVersion == "apps/v1" && owner.Kind == "Deployment" {
 		var deployment metadata
-		in := path{group: "apps", version: "v1", resource: "deployments", namespace: about.namespace, name: owner.Name, metadataOnly: true}
+		in := path{group: "apps", version: "v1", resource: "deployments", namespace: in.namespace, name: owner.Name, metadataOnly: true}
 		if changes.Resolution = d.reader.read(ctx, in, &deployment); changes.Resolution == "" {
 			addTools(changes, "apps/Deployment", &deployment)
 		}

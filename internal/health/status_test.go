@@ -84,7 +84,7 @@ func TestALeaderThatIsDeposedReportsNoPipeline(t *testing.T) {
 	})
 }
 
-// A page beside the receiver reads it from the status, because a standby is healthy, but emits nothing.
+// A page in the same Collector reads it from the status, because a standby is healthy, but emits nothing.
 func TestTheStatusSaysWhetherThisIsAStandby(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		p := harness.NewReplica(t, api, nil, "")

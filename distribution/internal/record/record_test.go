@@ -85,10 +85,15 @@ func TestHarmlessReasonsAreNames(t *testing.T) {
 	}
 }
 
-// TestReasonsOfFailedJobs: the alerts and the example of severities have all reasons with which a
-// Job fails.
+// TestReasonsOfFailedJobs: the alerts, the example of severities, and what reads why a container ended have
+// all reasons with which a Job fails.
 func TestReasonsOfFailedJobs(t *testing.T) {
 	t.Parallel()
+	details, err := os.ReadFile("../../../internal/details/details.go")
+	require.NoError(t, err)
+	for _, reason := range record.JobFailures {
+		assert.Contains(t, string(details), `"`+reason+`": true`)
+	}
 	list := regexp.MustCompile(`"([^"]*BackoffLimitExceeded\|[^"]*)"`)
 	for file, lists := range map[string]int{"deploy/chart/rules/kube-events.yaml": 5, "deploy/manifests/prometheusrule.yaml": 5, "examples/severity/collector.yaml": 1} {
 		content, err := os.ReadFile(filepath.Join("../../..", file))
