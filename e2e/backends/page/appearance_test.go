@@ -5,6 +5,7 @@ package page
 import (
 	_ "embed"
 	"fmt"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,9 +105,11 @@ func testTimes(t *testing.T, b *browser, url string) {
 			assert.Equal(t, at.In(zone).Format(time.TimeOnly), each[1])
 		}
 		assert.NotContains(t, b.texts(t, "svg title")[0], "Z", "a time of the server")
-		b.run(t, `filters.elements.until.value = "2026-03-01T12:00"; filters.requestSubmit();`)
-		b.await(t, `location.search === "?until=2026-03-01T15%3A30%3A00Z" && document.getElementById("state").value === "live"`)
-		assert.Equal(t, "2026-03-01T12:00", value[string](t, b, `filters.elements.until.value`))
+		before := time.Now().In(zone).Add(-30 * time.Minute).Truncate(time.Minute) // in the hour of the page, before the demo
+		local, sent := before.Format("2006-01-02T15:04"), neturl.QueryEscape(before.UTC().Format(time.RFC3339))
+		b.run(t, fmt.Sprintf(`filters.elements.until.value = %q; filters.requestSubmit();`, local))
+		b.await(t, fmt.Sprintf(`location.search === "?until=%s" && document.getElementById("state").value === "live"`, sent))
+		assert.Equal(t, local, value[string](t, b, `filters.elements.until.value`))
 		assert.Contains(t, b.texts(t, "h2")[0], "0 problems go on in what is chosen")
 	})
 }
