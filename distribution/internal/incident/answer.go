@@ -24,6 +24,8 @@ const ClusterScoped = "(cluster-scoped)"
 
 // Problem is a problem of a workload: warnings, or restarts, of one class and container.
 type Problem struct {
+	ID        string    `json:"id"`     // the same in every process that has the same records
+	Series    string    `json:"series"` // the same each time that the workload has the problem
 	Key       Key       `json:"workload"`
 	Class     string    `json:"class"`  // image, start, mount, schedule, create, crash, probe, eviction, job, node, other
 	Reason    string    `json:"reason"` // of the Event that says most
@@ -51,6 +53,10 @@ type Problem struct {
 	Nodes     []string `json:"nodes,omitempty"`
 	Record    string   `json:"record"`  // log.record.uid of the message
 	Records   []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
+	// Members are the first 100 workloads that have it, if they share it; empty: only one does. Shared is
+	// what they share.
+	Members []Member `json:"members,omitempty"`
+	Shared  string   `json:"shared,omitempty"` // registry, webhook, quota, config, storage class, node, message, namespace
 	// LeftOut is what the answer does not have, and what was not looked at: "1 cause, 900 older
 	// scalings".
 	LeftOut string `json:"left_out,omitempty"`
@@ -60,6 +66,9 @@ type Problem struct {
 	intervals []*interval
 	before    []*interval // of the same problem earlier
 	pods      []string    // UIDs
+	members   []*Problem  // that are one with others
+	// isExplained is set if Causes are known.
+	isExplained bool
 }
 
 // Change is something that happened, as its records say.

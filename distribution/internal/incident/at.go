@@ -47,6 +47,9 @@ type cut struct {
 	rescaled  map[space][]*Fact   // what autoscalers set
 	podNamed  map[string]*Fact    // a fact about each pod, by its UID
 	onsets    map[string][]onset  // of all problems by cluster, but those of nodes, the oldest first
+	problems  []*Problem          // those that are one of several workloads as one; nil: not computed
+	// explainedToJoin counts the problems that were explained to see whether they are one with others.
+	explainedToJoin int
 }
 
 // workloadAt is what is known of a workload at the time of a cut.

@@ -30,8 +30,12 @@ type explanation struct {
 	places map[*where][]*Change // the candidates of each place that was looked at
 }
 
-// explain adds to a problem what it has in common with others, and its causes.
+// explain adds to a problem what it has in common with others, and its causes, once.
 func (v *cut) explain(p *Problem) {
+	if p.isExplained {
+		return
+	}
+	p.isExplained = true
 	w := v.workloads[p.Key]
 	others, within := v.begunWith(p)
 	e := &explanation{

@@ -4,12 +4,8 @@ package incident
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/binary"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,15 +27,9 @@ type Key struct {
 	Top                Object
 }
 
-// ID returns an id for addresses. Nobody can compute a name that has the id of another workload: it
-// is cut from SHA-256 over the parts with their lengths.
+// ID returns an id for addresses.
 func (k Key) ID() string {
-	var content []byte
-	for _, part := range []string{k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name} {
-		content = append(binary.BigEndian.AppendUint64(content, uint64(len(part))), part...)
-	}
-	sum := sha256.Sum256(content)
-	return "w" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+	return idOf("w", k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name)
 }
 
 // MarshalJSON writes the parts of the key, and its id.
