@@ -44,9 +44,9 @@ func (v *cut) explain(p *Problem) {
 	if e.pod != nil && e.pod.Began != 0 {
 		e.began = earlier(p.Onset, timeAt(e.pod.Began))
 	}
-	if n := len(e.others); n > 0 {
+	if n := e.inNamespace(); n > 0 {
 		number := rollout.Plural(n, "other workload")
-		if n == maxBegun {
+		if len(e.others) == maxBegun {
 			number = "at least " + number
 		}
 		p.Scope = append(p.Scope, fmt.Sprintf("%s began to fail within %d s", number, int(within.Seconds())))
@@ -74,6 +74,17 @@ func (v *cut) explain(p *Problem) {
 		p.Unknown = "not known: it began before the time from which records are complete"
 	}
 	p.LastChange = e.lastChange()
+}
+
+// inNamespace returns how many of the others are in the namespace of the problem: at the same time,
+// something happens in some other namespace.
+func (e *explanation) inNamespace() (n int) {
+	for _, key := range e.others {
+		if key.Namespace == e.p.Key.Namespace {
+			n++
+		}
+	}
+	return n
 }
 
 // connects reports whether a change can have caused the problem, which is of a class that the link

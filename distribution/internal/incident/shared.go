@@ -41,8 +41,8 @@ var shares = []sharing{
 	{name: "quota", text: "the quota", can: []string{classCreate}, of: inMessage(`exceeded quota: ([^,]+)`), title: "the quota %o is used up: %n", isLocal: true, least: 2},
 	{name: "config", text: "the ConfigMap or Secret that is missing", can: inVolumes, of: inMessage(`(?i)((?:configmap|secret) "[^"]+") not found`), title: "%o not found: %n", isLocal: true, least: 2},
 	{name: "storage class", text: "the StorageClass that is missing", can: inOthers, of: inMessage(`storageclass\S* "([^"]+)" not found`), title: "the StorageClass %o does not exist: %n", least: 2},
-	{name: "node", text: "the node of all their pods", can: []string{classNode, classCrash, classProbe, classStart, classMount, classEviction, classImage}, of: onlyNode, title: "all on %o: %n", within: atOnce, least: 3, only: isOfNode},
-	{name: "message", text: "the message", can: []string{classSchedule, classCreate, classMount, classStart, classScale, classOther}, of: messageOf, title: "%o: %n", isLocal: true, within: atOnce, least: 3},
+	{name: "node", text: "the node of all their pods, which has a problem or a change, or they are of several namespaces", can: []string{classNode, classCrash, classProbe, classStart, classMount, classEviction, classImage}, of: onlyNode, title: "all on %o: %n", within: atOnce, least: 3, only: isOfNode},
+	{name: "message", text: "the message", can: []string{classSchedule, classCreate, classMount, classStart, classScale, classOther}, of: messageOf, title: "the same message: %n", isLocal: true, within: atOnce, least: 3},
 	{name: "namespace", text: "the namespace", can: []string{classCrash, classProbe}, of: func(p *Problem) string { return p.Key.Namespace }, title: "%n in %o at once", isLocal: true, within: onceTime, least: 3},
 }
 
