@@ -49,10 +49,11 @@ type Problem struct {
 	// pods, or not known.
 	Revisions []string `json:"revisions,omitempty"`
 	Pods      []string `json:"pods,omitempty"`
-	PodCount  int      `json:"-"` // all of them
-	Nodes     []string `json:"nodes,omitempty"`
-	Record    string   `json:"record"`  // log.record.uid of the message
-	Records   []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
+	// PodCount, NodeCount and WorkloadCount are how many there are in all.
+	PodCount, NodeCount, WorkloadCount int      `json:"-"`
+	Nodes                              []string `json:"nodes,omitempty"`
+	Record                             string   `json:"record"`  // log.record.uid of the message
+	Records                            []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
 	// Members are the first 100 workloads that have it, if they share it; empty: only one does. Shared is
 	// what they share.
 	Members []Member `json:"members,omitempty"`
@@ -67,6 +68,7 @@ type Problem struct {
 	before    []*interval // of the same problem earlier
 	pods      []string    // UIDs
 	members   []*Problem  // that are one with others
+	aliases   []string    // the series of its effects
 	// isExplained is set if Causes are known.
 	isExplained bool
 }

@@ -32,16 +32,27 @@ func (k Key) ID() string {
 	return idOf("w", k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name)
 }
 
+// keyJSON are the parts of a Key, and its id.
+type keyJSON struct {
+	ID        string `json:"id"`
+	Cluster   string `json:"cluster,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Kind      string `json:"kind"`
+	Group     string `json:"group,omitempty"`
+	Name      string `json:"name"`
+}
+
 // MarshalJSON writes the parts of the key, and its id.
 func (k Key) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		ID        string `json:"id"`
-		Cluster   string `json:"cluster,omitempty"`
-		Namespace string `json:"namespace,omitempty"`
-		Kind      string `json:"kind"`
-		Group     string `json:"group,omitempty"`
-		Name      string `json:"name"`
-	}{k.ID(), k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name})
+	return json.Marshal(keyJSON{k.ID(), k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name})
+}
+
+// UnmarshalJSON reads the parts of the key.
+func (k *Key) UnmarshalJSON(text []byte) error {
+	var parts keyJSON
+	err := json.Unmarshal(text, &parts)
+	*k = Key{parts.Cluster, parts.Namespace, Object{Kind: parts.Kind, Group: parts.Group, Name: parts.Name}}
+	return err
 }
 
 // Fact is one Event in its newest state.

@@ -3,9 +3,11 @@
 package incident
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,17 +23,57 @@ func idOf(prefix string, parts ...string) string {
 	return prefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
-// name identifies what has the problem, without the time: two of them are the same problem again.
-func (p *Problem) name() []string {
-	own := p.intervals[0]
-	if own.shownBy != nil {
-		own = own.shownBy
+// identify gives the problem its ids. Those of its effects are in aliases: an effect can be shown
+// first, and its cause a moment later.
+func (p *Problem) identify() {
+	own := cmp.Or(p.intervals[0].shownBy, p.intervals[0])
+	p.Series = idOf("s", p.Key.ID(), own.name())
+	p.ID = idOf("p", p.Key.ID(), own.name(), strconv.FormatInt(p.Onset.Unix(), 10))
+	for _, s := range p.intervals {
+		if name := s.ownName(); s.shownBy != nil {
+			p.aliases = append(p.aliases, idOf("s", p.Key.ID(), name))
+		}
 	}
-	return []string{p.Key.ID(), own.name()}
+	slices.Sort(p.aliases)
+	p.aliases = slices.Compact(p.aliases)
 }
 
-// identify gives the problem its ids.
-func (p *Problem) identify() {
-	p.Series = idOf("s", p.name()...)
-	p.ID = idOf("p", append(p.name(), strconv.FormatInt(p.Onset.Unix(), 10))...)
+// AllSeries returns the series of the problem, of its effects, and of its members with theirs.
+func (p *Problem) AllSeries() []string {
+	all := append([]string{p.Series}, p.aliases...)
+	for _, m := range p.members {
+		if m.Series != p.Series {
+			all = append(all, m.AllSeries()...)
+		}
+	}
+	return all
+}
+
+// Sentence says what is wrong, and why, as somebody on call would.
+func (p *Problem) Sentence() string {
+	what := p.Key.Top.Kind + " " + p.Key.Top.Name
+	if p.Key.Namespace != "" {
+		what += " in " + p.Key.Namespace
+	}
+	what += ": " + p.headline()
+	if p.Shared != "" {
+		what = p.Scope[0]
+	}
+	if i := slices.IndexFunc(shares, func(s sharing) bool { return s.name == p.Shared && s.within > 0 }); i >= 0 {
+		what += ": " + p.headline()
+	}
+	if len(p.Causes) == 0 {
+		return what + "; the cause is not known"
+	}
+	return what + "; the cause: " + p.Causes[0].Text
+}
+
+// headline says what is wrong with one workload.
+func (p *Problem) headline() string {
+	if p.Class == classNode || p.Class == classOther {
+		return p.Reason + ", " + p.Message
+	}
+	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.class == p.Class })
+	text := strings.TrimSuffix(symptoms[i].text, ".")
+	return strings.ToLower(text[:1]) + text[1:]
 }

@@ -208,7 +208,7 @@ func (w *workloadAt) affect(p *Problem) {
 	ofPods := slices.DeleteFunc(slices.Clone(p.intervals), func(s *interval) bool { return s.fact.Pod == "" })
 	p.Pods = distinct(ofPods, func(s *interval) string { return s.fact.Object().Name })
 	p.Nodes = distinct(ofPods, w.nodeOf)
-	p.PodCount = len(p.Pods)
+	p.PodCount, p.NodeCount, p.WorkloadCount = len(p.Pods), len(p.Nodes), 1
 }
 
 // distinct returns what intervals have, each value once.

@@ -134,7 +134,7 @@ const maxJoined = 200
 // join returns one problem instead of a group, if those of enough workloads have no other cause.
 func (v *cut) join(key shareKey, group []*Problem) []*Problem {
 	s := key.row
-	if workloadsOf(group) < s.least {
+	if !s.areEnough(group) {
 		return group
 	}
 	var members, others []*Problem
@@ -149,10 +149,16 @@ func (v *cut) join(key shareKey, group []*Problem) []*Problem {
 			members = append(members, p)
 		}
 	}
-	if workloadsOf(members) < s.least || s.only != nil && !s.only(key.value, members) {
+	if !s.areEnough(members) || s.only != nil && !s.only(key.value, members) {
 		return group
 	}
 	return append(others, v.joinedProblem(key, members))
+}
+
+// areEnough reports whether problems are of enough workloads. With the problem of their node, one is.
+func (s *sharing) areEnough(all []*Problem) bool {
+	n := workloadsOf(all)
+	return n >= s.least || n == 2 && slices.ContainsFunc(all, (*Problem).isOfNodeItself)
 }
 
 func workloadsOf(all []*Problem) int {
@@ -195,7 +201,8 @@ func (v *cut) joinedProblem(key shareKey, members []*Problem) *Problem {
 		p.Over, p.Because = time.Time{}, ""
 	}
 	slices.Sort(p.Nodes)
-	p.Nodes, p.PodCount = slices.Compact(p.Nodes), len(p.pods)
+	p.Nodes = slices.Compact(p.Nodes)
+	p.PodCount, p.NodeCount, p.WorkloadCount = len(p.pods), len(p.Nodes), workloadsOf(members)
 	p.Records = p.Records[:min(len(p.Records), maxRecords)]
 	p.Scope = []string{key.row.describe(key.value, &p)}
 	p.keepCommonCauses()
