@@ -252,7 +252,7 @@ func rolloutsIn(facts []*Fact) (read *rollout.Model, unread int) {
 		}
 		for _, m := range slices.Backward(moments) {
 			r := f.Record
-			r.At, r.Count, r.ID, r.Attributes = m.At, count, cmp.Or(m.record, f.ID), noAttributes
+			r.At, r.Count, r.ID, r.Attributes, r.Details = m.At, count, cmp.Or(m.record, f.ID), noAttributes, m.details
 			records, count = append(records, &r), max(1, count-m.N)
 		}
 	}

@@ -78,14 +78,17 @@ type Moment struct {
 	At     time.Time
 	N      int64
 	record string // log.record.uid, if a rollout can have its id
+	// details are what the receiver read then; nil: nothing. Those of other moments are about other runs,
+	// or other revisions.
+	details *record.Details
 }
 
 // factOf returns the fact that a record shows. None is in the future: the clock of a producer can
 // be ahead.
 func factOf(r *record.Record, now time.Time) *Fact {
 	f := &Fact{Record: *r, Node: r.NodeOfPod(), Key: Key{Cluster: r.Cluster, Namespace: r.Namespace, Top: r.Chain[0]}, Last: earlier(r.At, now)}
-	f.Attributes = pcommon.Map{}
-	f.First, f.Moments = earlier(r.First, now), []Moment{{At: f.Last, N: r.N}}
+	f.Attributes, f.Details = pcommon.Map{}, nil
+	f.First, f.Moments = earlier(r.First, now), []Moment{{At: f.Last, N: r.N, details: r.Details}}
 	if f.Reason == rollout.ReasonScaled {
 		f.Moments[0].record = f.ID
 	}
@@ -167,6 +170,9 @@ func (f *Fact) rolloutObject() (part Object) {
 // size is about how many bytes the fact takes in memory. Facts of one record share its subject.
 func (f *Fact) size() int {
 	size := 800 + 48*len(f.Moments) + 64*len(f.names)
+	for _, m := range f.Moments {
+		size += m.details.Size()
+	}
 	for _, text := range []string{
 		f.Message, f.Event, f.ID, f.Workload.UID, f.Revision, f.Controller, f.Type, f.Reason, f.Kind, f.Reporter, f.Related, f.Container, f.Node,
 		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest, f.text,
