@@ -5,6 +5,9 @@ package incident
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // Query chooses what an answer is about. An empty text admits everything; zero times are the whole
@@ -38,6 +41,7 @@ type Problem struct {
 	// Scope is what its pods have in common: "2 of 2 pods of the new revision, 0 of 3 of the old
 	// one".
 	Scope   []string `json:"scope,omitempty"`
+	Ended   string   `json:"ended,omitempty"`   // how the container ended last, and how often so; empty: not known
 	Message string   `json:"message"`           // the first 240 bytes of the message that says most
 	Causes  []Cause  `json:"causes"`            // the likeliest first; empty: not known
 	Unknown string   `json:"unknown,omitempty"` // why no cause is known; empty: there is one
@@ -69,20 +73,23 @@ type Problem struct {
 	pods      []string    // UIDs
 	members   []*Problem  // that are one with others
 	aliases   []string    // the series of its effects
+	newestEnd *record.Ended
 	// isExplained is set if Causes are known.
 	isExplained bool
 }
 
 // Change is something that happened, as its records say.
 type Change struct {
-	Kind    string    `json:"kind"` // rollout, scaling, autoscaler, node, eviction, preemption, pod, gitops, volume, quota, webhook, config
-	Text    string    `json:"text"`
-	At      time.Time `json:"time"`
-	Until   time.Time `json:"until,omitzero"`   // the end of a state, such as NotReady; zero: it goes on, or is none
-	Key     Key       `json:"workload"`         // or the node or other object that changed
-	Object  string    `json:"object,omitempty"` // the revision, node, autoscaler or pod
-	*Size             // of a scaling; nil: it is none
-	Records []string  `json:"records"` // log.record.uid
+	Kind   string    `json:"kind"` // rollout, scaling, autoscaler, node, eviction, preemption, pod, gitops, volume, quota, webhook, config
+	Text   string    `json:"text"`
+	At     time.Time `json:"time"`
+	Until  time.Time `json:"until,omitzero"`   // the end of a state, such as NotReady; zero: it goes on, or is none
+	Key    Key       `json:"workload"`         // or the node or other object that changed
+	Object string    `json:"object,omitempty"` // the revision, node, autoscaler or pod
+	*Size            // of a scaling; nil: it is none
+	// Changes are what a rollout changed; empty: not known.
+	Changes []string `json:"changes,omitempty"`
+	Records []string `json:"records"` // log.record.uid
 
 	id       string // of the key
 	uid      string // of the workload; empty: not known
@@ -92,7 +99,8 @@ type Change struct {
 	done     time.Time // when all pods of a rollout had started; zero: they have not
 	what     *change   // for links; nil: it is no cause
 	isState  bool
-	names    []name // what the record of a tool that deploys names
+	names    []name           // what the record of a tool that deploys names
+	template rollout.Template // of a rollout
 }
 
 // Size is the number of replicas before and after a scaling.

@@ -84,8 +84,13 @@ Times count from the change, if the line says nothing else; a state of a node co
 			writeLink(&b, &group[i], isCommon)
 		}
 	}
-	b.WriteString(`
-What the message of a problem names comes before all others:
+	fmt.Fprintf(&b, `
+A ConfigMap of its pods, if the receiver reads them (details.config_maps):
+
+- a change at most %s before a crash or a failed probe; rank %d, or %d if a rollout of more than a restart began about then
+
+`, InWords(soon), rankConfigMap, rankRollout-1)
+	b.WriteString(`What the message of a problem names comes before all others:
 
 `)
 	for _, can := range [][]string{inImages, inVolumes, inCreations, inOthers} {

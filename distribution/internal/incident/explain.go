@@ -51,7 +51,7 @@ func (v *cut) explain(p *Problem) {
 		}
 		p.Scope = append(p.Scope, fmt.Sprintf("%s began to fail within %d s", number, int(within.Seconds())))
 	}
-	p.Causes = e.named()
+	p.Causes = append(e.named(), e.changedConfigMap()...)
 	for i := range links {
 		l := &links[i]
 		if !slices.Contains(l.can, p.Class) {
@@ -59,7 +59,7 @@ func (v *cut) explain(p *Problem) {
 		}
 		for _, c := range e.candidates(l.where) {
 			if l.connects(c, e) {
-				p.Causes = append(p.Causes, l.causeOf(c, p))
+				p.Causes = append(p.Causes, l.causeOf(c, e))
 			}
 		}
 	}
@@ -72,6 +72,9 @@ func (v *cut) explain(p *Problem) {
 	p.Unknown = "not known: no record shows a change that can have caused it"
 	if since := v.model.Since(v.now); p.Onset.Before(since.Add(startTime)) {
 		p.Unknown = "not known: it began before the time from which records are complete"
+	}
+	if text := p.quietConfigMaps(); text != "" {
+		p.Unknown += "; " + text
 	}
 	p.LastChange = e.lastChange()
 }
@@ -101,8 +104,12 @@ func (l *link) connects(c *Change, e *explanation) bool {
 	return isIn && !slices.ContainsFunc(l.only, func(only condition) bool { return !only.holds(c, e) })
 }
 
-func (l *link) causeOf(c *Change, p *Problem) Cause {
+func (l *link) causeOf(c *Change, e *explanation) Cause {
+	p := e.p
 	cause := Cause{Change: *c, Before: Before(max(0, p.Onset.Sub(c.At))), Where: l.where.name, weight: l.weight, isGuess: l.isGuess}
+	if l.text != nil {
+		cause.Text = l.text(c, e)
+	}
 	switch l.where {
 	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
@@ -151,10 +158,7 @@ func (e *explanation) find(of *where) (all []*Change) {
 			}
 		}
 	case whereName:
-		k := e.p.Key
-		for _, kind := range []string{k.Top.Kind, ""} {
-			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}], "deployment")...)
-		}
+		return e.deployments()
 	}
 	return all
 }
@@ -284,6 +288,8 @@ func (p *Problem) order() {
 		}
 		key, most := c.Kind+c.id+c.Text, 1
 		switch {
+		case c.Kind == kindRollout && c.Where == whereWorkload.name: // Two links of one change are one cause.
+			key = c.Kind + c.Object + c.At.String()
 		case c.Where == "namespace":
 			key, most = c.Where, maxOthers
 		case c.Kind == kindDeletion:

@@ -142,6 +142,7 @@ func withoutNearest(moments []Moment) []Moment {
 		}
 	}
 	moments[nearest-1].N += moments[nearest].N
+	moments[nearest-1].details = cmp.Or(moments[nearest].details, moments[nearest-1].details)
 	return slices.Delete(moments, nearest, nearest+1)
 }
 

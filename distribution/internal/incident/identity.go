@@ -70,6 +70,9 @@ func (p *Problem) Sentence() string {
 
 // headline says what is wrong with one workload.
 func (p *Problem) headline() string {
+	if p.Ended != "" {
+		return p.titleOfEnd()
+	}
 	if p.Class == classNode || p.Class == classOther {
 		return p.Reason + ", " + p.Message
 	}

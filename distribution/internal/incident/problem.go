@@ -186,6 +186,7 @@ func (w *workloadAt) complete(p *Problem) {
 	}
 	w.affect(p)
 	p.describe()
+	p.describeEnd()
 	p.Scope = w.scope(p)
 	hadOther := func(s *interval) bool { return s.fact.Revision != "" && !slices.Contains(p.Revisions, s.fact.Revision) }
 	if slices.ContainsFunc(p.before, hadOther) {

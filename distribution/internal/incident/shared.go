@@ -40,6 +40,7 @@ var shares = []sharing{
 	{name: "webhook", text: "the webhook that does not answer", can: []string{classCreate}, of: inMessage(`failed calling webhook "([^"]+)"`), title: "the webhook %o fails: %n", least: 2},
 	{name: "quota", text: "the quota", can: []string{classCreate}, of: inMessage(`exceeded quota: ([^,]+)`), title: "the quota %o is used up: %n", isLocal: true, least: 2},
 	{name: "config", text: "the ConfigMap or Secret that is missing", can: inVolumes, of: inMessage(`(?i)((?:configmap|secret) "[^"]+") not found`), title: "%o not found: %n", isLocal: true, least: 2},
+	{name: "changed config", text: "the ConfigMap that changed last before them", can: []string{classCrash, classProbe}, of: changedBefore, title: "the ConfigMap %o changed: %n", isLocal: true, least: 2},
 	{name: "storage class", text: "the StorageClass that is missing", can: inOthers, of: inMessage(`storageclass\S* "([^"]+)" not found`), title: "the StorageClass %o does not exist: %n", least: 2},
 	{name: "node", text: "the node of all their pods, which has a problem or a change, or they are of several namespaces", can: []string{classNode, classCrash, classProbe, classStart, classMount, classEviction, classImage}, of: onlyNode, title: "all on %o: %n", within: atOnce, least: 3, only: isOfNode},
 	{name: "message", text: "the message", can: []string{classSchedule, classCreate, classMount, classStart, classScale, classOther}, of: messageOf, title: "the same message: %n", isLocal: true, within: atOnce, least: 3},
@@ -286,6 +287,14 @@ func inMessage(pattern string) func(*Problem) string {
 		}
 		return ""
 	}
+}
+
+// changedBefore returns the ConfigMap of the pods that changed soon before the problem.
+func changedBefore(p *Problem) string {
+	if c, _ := p.configMap(); c != nil && p.Onset.Sub(c.At) <= soon {
+		return c.Name
+	}
+	return ""
 }
 
 // onlyNode returns the node of all pods of the problem, or the node that has it.
