@@ -50,4 +50,4 @@ func TestScenariosWork(t *testing.T) {
 	}
 }
 
-var countsRecords = regexp.MustCompile(`^(healthy )?records (lost|without|repeated)|^ends of|^spans`)
+var countsRecords = regexp.MustCompile(`^(healthy )?records (lost|without|repeated)|^(ends of|new revisions|spans)`)
