@@ -25,6 +25,7 @@ type cluster struct {
 	*controlplane.ControlPlane
 	client kubernetes.Interface
 	pods   []corev1.ObjectReference
+	env    []corev1.EnvVar // of each container
 }
 
 // onCluster measures on a control plane of its own, since what an earlier run left behind would slow
@@ -50,7 +51,10 @@ func newCluster(ctx context.Context, binaries string, sz size) (*cluster, error)
 	if err != nil {
 		return nil, errors.Join(err, cp.Stop())
 	}
-	c := &cluster{ControlPlane: cp, client: client}
+	c := &cluster{ControlPlane: cp, client: client, env: make([]corev1.EnvVar, sz.variables)}
+	for i := range c.env {
+		c.env[i] = corev1.EnvVar{Name: fmt.Sprintf("APP_SETTING_%d", i), Value: strings.Repeat("v", 100)}
+	}
 	if err := c.populate(ctx, sz); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the pods: %w", err), cp.Stop())
 	}
@@ -98,7 +102,7 @@ func (c *cluster) deploy(ctx context.Context, ns, name string, retired int, pods
 	selector := &metav1.LabelSelector{MatchLabels: labels}
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
-		Spec:       corev1.PodSpec{NodeName: "node-0", Containers: []corev1.Container{{Name: "main", Image: "example.com/" + name}}},
+		Spec:       corev1.PodSpec{NodeName: "node-0", Containers: []corev1.Container{{Name: "main", Image: "example.com/" + name, Env: c.env}}},
 	}
 	deployment, err := c.client.AppsV1().Deployments(ns).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name, "tilt-manifest": name}, OwnerReferences: owners},

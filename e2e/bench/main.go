@@ -106,6 +106,8 @@ var scenarios = []scenario{
 	{"namespaces", "A cold start in many namespaces", runNamespaces},
 	{"hanging", "Next to a kind that hangs", runHanging},
 	{"rollouts", "With a trace of each rollout", runRollouts},
+	{"details", "Details on a working day", runDetails},
+	{"crashes", "Details of many crash loops", runCrashes},
 }
 
 // scenariosNamed returns the scenarios with these names; all of them without names.

@@ -149,7 +149,15 @@ type change struct {
 	at              time.Duration // after the start of the load
 	pod             int           // its place among the cluster's
 	reason, message string        // empty: those of a container that crashes
-	repeat          bool          // the pod's last event is counted up
+	repeat          bool          // the pod's last event of the reason is counted up; the first one is new
+	// prepare does what happens just before, and returns what the event is about; nil: about the pod.
+	prepare func(context.Context, *cluster) (corev1.ObjectReference, error)
+}
+
+// series is what counts up: the events of a pod with one reason.
+type series struct {
+	pod    int
+	reason string
 }
 
 // steady is a load at one rate. The updates are as evenly among the new events as can be. Each of them
@@ -180,7 +188,7 @@ func (r *rig) write(ctx context.Context, changes []change) (perSecond float64, e
 		queues[c.pod%writers] = append(queues[c.pod%writers], i)
 	}
 	err = inParallel(writers, func(w int) error {
-		newest := map[int]*corev1.Event{} // by pod
+		newest := map[series]*corev1.Event{}
 		for _, i := range queues[w] {
 			if err := wait(ctx, time.Until(begin.Add(changes[i].at))); err != nil {
 				return err
@@ -197,17 +205,24 @@ func (r *rig) write(ctx context.Context, changes []change) (perSecond float64, e
 
 // writeOne makes an event, or counts one up. Recorders patch; for the API server a whole object is
 // less work, for watchers it is the same.
-func (r *rig) writeOne(ctx context.Context, c change, name string, newest map[int]*corev1.Event) error {
+func (r *rig) writeOne(ctx context.Context, c change, name string, newest map[series]*corev1.Event) error {
+	about := r.kube.pods[c.pod]
+	if c.prepare != nil {
+		var err error
+		if about, err = c.prepare(ctx, r.kube); err != nil {
+			return err
+		}
+	}
 	now := time.Now()
-	events := r.kube.client.CoreV1().Events(r.kube.pods[c.pod].Namespace)
-	if ev := newest[c.pod]; c.repeat && ev != nil {
+	events := r.kube.client.CoreV1().Events(about.Namespace)
+	if ev := newest[series{c.pod, c.reason}]; c.repeat && ev != nil {
 		ev.Count++
 		ev.LastTimestamp = metav1.NewTime(now)
 		r.sink.note(ev.Name, int64(ev.Count), now)
 		_, err := events.Update(ctx, ev, metav1.UpdateOptions{})
 		return err
 	}
-	ev := kubeletEvent(name, r.kube.pods[c.pod], now)
+	ev := kubeletEvent(name, about, now)
 	if c.reason != "" {
 		ev.Reason, ev.Message, ev.Type = c.reason, c.message, corev1.EventTypeNormal
 	}
@@ -216,7 +231,7 @@ func (r *rig) writeOne(ctx context.Context, c change, name string, newest map[in
 		ev.ReportingController, ev.ReportingInstance = "default-scheduler", ""
 	}
 	r.sink.note(ev.Name, 1, now)
-	newest[c.pod] = ev
+	newest[series{c.pod, c.reason}] = ev
 	_, err := events.Create(ctx, ev, metav1.CreateOptions{})
 	return err
 }

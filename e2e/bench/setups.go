@@ -39,12 +39,15 @@ type lengths struct {
 	dead         int    // workloads next to them
 	connector    string // YAML: the settings of kube_rollouts
 	tracesSettle time.Duration
+	crashing     int           // containers of the scenario crashes
+	crashes      time.Duration // how long they crash
 }
 
 // size is a cluster and its load.
 type size struct {
 	namespaces, deployments, pods int // pods in all, of all Deployments
 	retired                       int // ReplicaSets without pods that each Deployment has in addition
+	variables                     int // of the environment of each container
 	observations, updates         int // updates are among the observations
 	perSecond                     int
 }
@@ -61,6 +64,7 @@ var fullLengths = lengths{
 	namespaces: []int{10, 200},
 	healthy:    size{namespaces: 100, deployments: 800, pods: 9600, retired: 1, observations: 9600, perSecond: 1000},
 	dead:       30, tracesSettle: 75 * time.Second,
+	crashing: 1000, crashes: 4 * time.Minute,
 }
 
 var smallSize = size{namespaces: 2, deployments: 4, pods: 40, observations: 400, updates: 80, perSecond: 400}
@@ -76,6 +80,7 @@ var shortLengths = lengths{
 	namespaces: []int{2, 4},
 	healthy:    size{namespaces: 2, deployments: 4, pods: 40, observations: 40, perSecond: 40},
 	dead:       2, connector: "settle_time: 100ms, idle_timeout: 2s", tracesSettle: 5 * time.Second,
+	crashing: 10, crashes: 15 * time.Second,
 }
 
 // with returns the same cluster with another load.

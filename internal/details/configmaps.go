@@ -32,7 +32,7 @@ type configMap struct {
 // was seen to change twice within a minute is not meant: a program writes it all the time.
 func (d *Details) changedConfigMaps(ctx context.Context, p *pod) (sentences []string, failure resolver.Resolution) {
 	var last change
-	for _, name := range p.configMaps() {
+	for _, name := range p.usedConfigMaps {
 		one := d.readConfigMap(ctx, types.NamespacedName{Namespace: p.Namespace, Name: name})
 		if one.failure != "" && one.failure != resolver.ResolutionNotFound { // It may be optional.
 			return nil, one.failure
@@ -68,6 +68,17 @@ func (d *Details) readConfigMap(ctx context.Context, name types.NamespacedName) 
 		return one, nil
 	})
 	return one.(configMap)
+}
+
+// forgetEnvironment keeps only the names of ConfigMaps of what would take most of a remembered pod's memory.
+func (p *pod) forgetEnvironment() {
+	p.usedConfigMaps = p.configMaps()
+	p.Spec.Volumes = nil
+	for _, all := range [][]podContainer{p.Spec.InitContainers, p.Spec.Containers, p.Spec.Ephemeral} {
+		for i := range all {
+			all[i].Env, all[i].EnvFrom = nil, nil
+		}
+	}
 }
 
 // configMaps returns the names of the ConfigMaps that a pod's volumes and environment name.

@@ -37,7 +37,8 @@ type pod struct {
 		Ephemeral  []containerStatus `json:"ephemeralContainerStatuses"`
 	} `json:"status"`
 
-	readAt time.Time
+	readAt         time.Time
+	usedConfigMaps []string
 }
 
 type podMetadata struct {
@@ -113,6 +114,7 @@ func (d *Details) askPod(ctx context.Context, about subject, events []*corev1.Ev
 		known = &pod{readAt: time.Now()}
 		failure = d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, name: about.name}, known)
 		if failure == "" {
+			known.forgetEnvironment()
 			d.pods.Add(about.key(), known)
 		}
 	}
