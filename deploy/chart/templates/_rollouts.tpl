@@ -8,7 +8,7 @@ connector, in addition to where they go without it.
 {{- $exporter := printf "otlp_%s/rollouts" .Values.otlp.protocol -}}
 {{- $logs := get ($config.service.pipelines | default dict) "logs" | default (dict "receivers" (list "kube_events") "processors" (concat (list "memory_limiter") .Values.extraProcessors.logs) "exporters" list) -}}
 connectors:
-  kube_rollouts:
+  kube_incidents:
     idle_timeout: {{ .Values.rollouts.idleTimeout }}
     max_rollouts: {{ int .Values.rollouts.maxRollouts }}
     {{- if eq .Values.mode "single" }}
@@ -31,9 +31,9 @@ service:
     logs:
       receivers: {{ toJson $logs.receivers }}
       processors: {{ toJson $logs.processors }}
-      exporters: {{ append $logs.exporters "kube_rollouts" | toJson }}
+      exporters: {{ append $logs.exporters "kube_incidents" | toJson }}
     traces:
-      receivers: [kube_rollouts]
+      receivers: [kube_incidents]
       processors: [memory_limiter]
       exporters: [{{ $exporter }}]
 {{- end -}}

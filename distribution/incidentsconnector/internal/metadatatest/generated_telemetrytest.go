@@ -16,14 +16,14 @@ import (
 
 func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 	set := connectortest.NewNopSettings(connectortest.NopType)
-	set.ID = component.NewID(component.MustNewType("kube_rollouts"))
+	set.ID = component.NewID(component.MustNewType("kube_incidents"))
 	set.TelemetrySettings = tt.NewTelemetrySettings()
 	return set
 }
 
-func AssertEqualKubeRolloutsDelivered(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualKubeIncidentsDelivered(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_rollouts_delivered",
+		Name:        "otelcol_kube_incidents_delivered",
 		Description: "Rollouts whose span the pipeline accepted, by outcome. [Development]",
 		Unit:        "{rollout}",
 		Data: metricdata.Sum[int64]{
@@ -32,14 +32,14 @@ func AssertEqualKubeRolloutsDelivered(t *testing.T, tt *componenttest.Telemetry,
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_rollouts_delivered")
+	got, err := tt.GetMetric("otelcol_kube_incidents_delivered")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualKubeRolloutsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualKubeIncidentsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_rollouts_evicted",
+		Name:        "otelcol_kube_incidents_evicted",
 		Description: "Revisions that the connector forgot because the memory of max_rollouts was full. An open one was not delivered, or only in part. [Development]",
 		Unit:        "{rollout}",
 		Data: metricdata.Sum[int64]{
@@ -48,42 +48,42 @@ func AssertEqualKubeRolloutsEvicted(t *testing.T, tt *componenttest.Telemetry, d
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_rollouts_evicted")
+	got, err := tt.GetMetric("otelcol_kube_incidents_evicted")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualKubeRolloutsKnown(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualKubeIncidentsKnown(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_rollouts_known",
+		Name:        "otelcol_kube_incidents_known",
 		Description: "Revisions in memory. [Development]",
 		Unit:        "{rollout}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_rollouts_known")
+	got, err := tt.GetMetric("otelcol_kube_incidents_known")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualKubeRolloutsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualKubeIncidentsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_rollouts_open",
+		Name:        "otelcol_kube_incidents_open",
 		Description: "Revisions in memory of which a part is still to be delivered. [Development]",
 		Unit:        "{rollout}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_rollouts_open")
+	got, err := tt.GetMetric("otelcol_kube_incidents_open")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualKubeRolloutsRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualKubeIncidentsRecords(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_rollouts_records",
+		Name:        "otelcol_kube_incidents_records",
 		Description: "Log records that are part of a rollout. A repeat counts again. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
@@ -92,14 +92,14 @@ func AssertEqualKubeRolloutsRecords(t *testing.T, tt *componenttest.Telemetry, d
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_rollouts_records")
+	got, err := tt.GetMetric("otelcol_kube_incidents_records")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualKubeRolloutsSpans(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualKubeIncidentsSpans(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_rollouts_spans",
+		Name:        "otelcol_kube_incidents_spans",
 		Description: "Spans that the pipeline accepted. [Development]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
@@ -108,14 +108,14 @@ func AssertEqualKubeRolloutsSpans(t *testing.T, tt *componenttest.Telemetry, dps
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_rollouts_spans")
+	got, err := tt.GetMetric("otelcol_kube_incidents_spans")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualKubeRolloutsSpansDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualKubeIncidentsSpansDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_rollouts_spans_dropped",
+		Name:        "otelcol_kube_incidents_spans_dropped",
 		Description: "Spans that the pipeline rejected with a permanent error, or for longer than an hour. [Development]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
@@ -124,14 +124,14 @@ func AssertEqualKubeRolloutsSpansDropped(t *testing.T, tt *componenttest.Telemet
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_rollouts_spans_dropped")
+	got, err := tt.GetMetric("otelcol_kube_incidents_spans_dropped")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualKubeRolloutsStorageErrors(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualKubeIncidentsStorageErrors(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_rollouts_storage_errors",
+		Name:        "otelcol_kube_incidents_storage_errors",
 		Description: "Requests to the storage that failed. The connector tries again. [Development]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
@@ -140,7 +140,7 @@ func AssertEqualKubeRolloutsStorageErrors(t *testing.T, tt *componenttest.Teleme
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_rollouts_storage_errors")
+	got, err := tt.GetMetric("otelcol_kube_incidents_storage_errors")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 )
 
 const (
@@ -110,7 +110,7 @@ func (t *tracker) load(ctx context.Context, host component.Host) error {
 	t.saved = &saved{
 		logger: t.settings.Logger, each: t.each, unsaved: &rollout.Model{}, wake: make(chan struct{}, 1),
 		failed: func() {
-			t.telemetry.KubeRolloutsStorageErrors.Add(context.Background(), 1, metric.WithAttributes(t.own))
+			t.telemetry.KubeIncidentsStorageErrors.Add(context.Background(), 1, metric.WithAttributes(t.own))
 		},
 	}
 	err := t.saved.open(ctx, host, *t.config.Storage, t.settings.ID, func(m *rollout.Model) { t.model.Join(m) })
@@ -154,10 +154,10 @@ func (t *tracker) observe() error {
 			return nil
 		}
 	}
-	if err := t.telemetry.RegisterKubeRolloutsKnownCallback(observed(func() int { return t.model.Revisions() })); err != nil {
+	if err := t.telemetry.RegisterKubeIncidentsKnownCallback(observed(func() int { return t.model.Revisions() })); err != nil {
 		return err
 	}
-	return t.telemetry.RegisterKubeRolloutsOpenCallback(observed(func() int { return len(t.open) }))
+	return t.telemetry.RegisterKubeIncidentsOpenCallback(observed(func() int { return len(t.open) }))
 }
 
 // shutdown ends the loops. With storage, open rollouts go on after the restart. Without it, their
@@ -198,7 +198,7 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) {
 		t.settings.Logger.Warn("Records lack attributes that rollouts need; they are in no trace. Enable these attributes in "+
 			"resource_attributes of the receiver, and keep them in all processors", zap.Strings("attributes", read.Lacks))
 	}
-	t.telemetry.KubeRolloutsRecords.Add(ctx, int64(used), metric.WithAttributes(t.own))
+	t.telemetry.KubeIncidentsRecords.Add(ctx, int64(used), metric.WithAttributes(t.own))
 	if used == 0 {
 		t.model.Join(read)
 		return
@@ -230,7 +230,7 @@ func (t *tracker) evict(ctx context.Context) {
 		if !r.Closed {
 			state = "open"
 		}
-		t.telemetry.KubeRolloutsEvicted.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("state", state)))
+		t.telemetry.KubeIncidentsEvicted.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("state", state)))
 		delete(t.open, key)
 		for part := range r.Sent {
 			t.former[partOf{key, part}] = true

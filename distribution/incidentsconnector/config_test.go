@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 )
 
 func TestInvalidConfigurations(t *testing.T) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 )
 
-// NewFactory returns the factory of the kube_rollouts connector.
+// NewFactory returns the factory of the kube_incidents connector.
 func NewFactory() connector.Factory {
 	all := &instances{}
 	return connector.NewFactory(

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
@@ -20,42 +20,42 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
-	require.NoError(t, tb.RegisterKubeRolloutsKnownCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterKubeIncidentsKnownCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
-	require.NoError(t, tb.RegisterKubeRolloutsOpenCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterKubeIncidentsOpenCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
-	tb.KubeRolloutsDelivered.Add(context.Background(), 1)
-	tb.KubeRolloutsEvicted.Add(context.Background(), 1)
-	tb.KubeRolloutsRecords.Add(context.Background(), 1)
-	tb.KubeRolloutsSpans.Add(context.Background(), 1)
-	tb.KubeRolloutsSpansDropped.Add(context.Background(), 1)
-	tb.KubeRolloutsStorageErrors.Add(context.Background(), 1)
-	AssertEqualKubeRolloutsDelivered(t, testTel,
+	tb.KubeIncidentsDelivered.Add(context.Background(), 1)
+	tb.KubeIncidentsEvicted.Add(context.Background(), 1)
+	tb.KubeIncidentsRecords.Add(context.Background(), 1)
+	tb.KubeIncidentsSpans.Add(context.Background(), 1)
+	tb.KubeIncidentsSpansDropped.Add(context.Background(), 1)
+	tb.KubeIncidentsStorageErrors.Add(context.Background(), 1)
+	AssertEqualKubeIncidentsDelivered(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualKubeRolloutsEvicted(t, testTel,
+	AssertEqualKubeIncidentsEvicted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualKubeRolloutsKnown(t, testTel,
+	AssertEqualKubeIncidentsKnown(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualKubeRolloutsOpen(t, testTel,
+	AssertEqualKubeIncidentsOpen(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualKubeRolloutsRecords(t, testTel,
+	AssertEqualKubeIncidentsRecords(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualKubeRolloutsSpans(t, testTel,
+	AssertEqualKubeIncidentsSpans(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualKubeRolloutsSpansDropped(t, testTel,
+	AssertEqualKubeIncidentsSpansDropped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualKubeRolloutsStorageErrors(t, testTel,
+	AssertEqualKubeIncidentsStorageErrors(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
