@@ -56,12 +56,6 @@ func TestDefaultConfiguration(t *testing.T) {
 	assert.Equal(t, &Config{IdleTimeout: 5 * time.Minute, SettleTime: 10 * time.Second, MaxRollouts: 1000}, config)
 }
 
-func TestOutputOfLogsNeedsStamp(t *testing.T) {
-	t.Parallel()
-	_, err := NewFactory().CreateLogsToLogs(t.Context(), connectortest.NewNopSettings(metadata.Type), createDefaultConfig(), consumertest.NewNop())
-	assert.ErrorContains(t, err, "set stamp: true")
-}
-
 func TestStorageThatIsNoStorage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -68,13 +68,18 @@ func (c *Changes) Look(now time.Time, shown []incident.Change) (news []News) {
 			told.Over = true
 			news = append(news, News{id, Over, *change})
 		}
-		if c.Told == nil {
-			c.Told = map[string]Told{}
-		}
-		c.Told[id] = told
+		c.Tell(id, told)
 	}
 	slices.SortStableFunc(news, func(a, b News) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 	return news
+}
+
+// Tell notes that a change was told.
+func (c *Changes) Tell(id string, told Told) {
+	if c.Told == nil {
+		c.Told = map[string]Told{}
+	}
+	c.Told[id] = told
 }
 
 // isOver reports whether a state has ended, or the outcome of a rollout is known.

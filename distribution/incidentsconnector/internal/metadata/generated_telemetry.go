@@ -25,17 +25,20 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                      metric.Meter
-	mu                         sync.Mutex
-	registrations              []metric.Registration
-	KubeIncidentsDelivered     metric.Int64Counter
-	KubeIncidentsEvicted       metric.Int64Counter
-	KubeIncidentsKnown         metric.Int64ObservableGauge
-	KubeIncidentsOpen          metric.Int64ObservableGauge
-	KubeIncidentsRecords       metric.Int64Counter
-	KubeIncidentsSpans         metric.Int64Counter
-	KubeIncidentsSpansDropped  metric.Int64Counter
-	KubeIncidentsStorageErrors metric.Int64Counter
+	meter                       metric.Meter
+	mu                          sync.Mutex
+	registrations               []metric.Registration
+	KubeIncidentsDelivered      metric.Int64Counter
+	KubeIncidentsEvicted        metric.Int64Counter
+	KubeIncidentsKnown          metric.Int64ObservableGauge
+	KubeIncidentsOpen           metric.Int64ObservableGauge
+	KubeIncidentsProblems       metric.Int64Counter
+	KubeIncidentsRecords        metric.Int64Counter
+	KubeIncidentsRecordsDropped metric.Int64Counter
+	KubeIncidentsRecordsMissed  metric.Int64Counter
+	KubeIncidentsSpans          metric.Int64Counter
+	KubeIncidentsSpansDropped   metric.Int64Counter
+	KubeIncidentsStorageErrors  metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -131,9 +134,27 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.KubeIncidentsProblems, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_problems",
+		metric.WithDescription("Problems that were opened, changed and ended, by state. [Development]"),
+		metric.WithUnit("{problem}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.KubeIncidentsRecords, err = builder.meter.Int64Counter(
 		"otelcol_kube_incidents_records",
 		metric.WithDescription("Log records that are part of a rollout. A repeat counts again. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeIncidentsRecordsDropped, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_records_dropped",
+		metric.WithDescription("Records of problems and changes that the pipeline rejected with a permanent error, or for which there was no room. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeIncidentsRecordsMissed, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_records_missed",
+		metric.WithDescription("Records of events that came faster than the connector could look at them. Problems may lack them. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

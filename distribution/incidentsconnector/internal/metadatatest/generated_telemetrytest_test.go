@@ -30,7 +30,10 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.KubeIncidentsDelivered.Add(context.Background(), 1)
 	tb.KubeIncidentsEvicted.Add(context.Background(), 1)
+	tb.KubeIncidentsProblems.Add(context.Background(), 1)
 	tb.KubeIncidentsRecords.Add(context.Background(), 1)
+	tb.KubeIncidentsRecordsDropped.Add(context.Background(), 1)
+	tb.KubeIncidentsRecordsMissed.Add(context.Background(), 1)
 	tb.KubeIncidentsSpans.Add(context.Background(), 1)
 	tb.KubeIncidentsSpansDropped.Add(context.Background(), 1)
 	tb.KubeIncidentsStorageErrors.Add(context.Background(), 1)
@@ -46,7 +49,16 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualKubeIncidentsOpen(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeIncidentsProblems(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeIncidentsRecords(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeIncidentsRecordsDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeIncidentsRecordsMissed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeIncidentsSpans(t, testTel,
