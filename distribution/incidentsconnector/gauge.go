@@ -109,7 +109,7 @@ func (g *gauge) points(now time.Time, version string) pmetric.Metrics {
 	m := sm.Metrics().AppendEmpty()
 	m.SetName("k8s.problem.active")
 	m.SetDescription("Whether a workload has a problem of a class.")
-	m.SetUnit("1")
+	m.SetUnit("{problem}")
 	points := m.SetEmptyGauge().DataPoints()
 	for _, key := range slices.Sorted(maps.Keys(g.all)) {
 		s, p := g.all[key], points.AppendEmpty()
