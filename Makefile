@@ -29,7 +29,7 @@ BUILD := $(COMPILING) $(CURDIR)/tools/gobuild
 
 VERSION := $(shell cat VERSION)
 # The modules with Go code that is not generated. make tests and lints each on its own.
-MODULES := . controlplane $(addprefix distribution/,literalenvprovider pageexporter prometheus rolloutsconnector statusextension) e2e tools
+MODULES := . controlplane $(addprefix distribution/,literalenvprovider pageexporter prometheus incidentsconnector statusextension) e2e tools
 # The module whose program is in the image. make generate writes it: see distribution/builder.yaml.
 SHIPPED := distribution/otelcol
 # The sources of the Collector, and of the demo.
@@ -146,7 +146,7 @@ vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver a
 .PHONY: generate
 generate: build/tools/mdatagen build/tools/builder manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
-	@for module in pageexporter rolloutsconnector; do \
+	@for module in pageexporter incidentsconnector; do \
 		(cd distribution/$$module && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...) || exit 1; done
 	build/tools/builder --config distribution/builder.yaml --skip-compilation
 	cd tools && go generate ./...

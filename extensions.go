@@ -19,7 +19,7 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 	if r.config.Storage == nil {
 		return nil, nil
 	}
-	return journal.Client(ctx, host, *r.config.Storage, component.KindReceiver, r.settings.ID)
+	return journal.Client(ctx, host, *r.config.Storage, component.KindReceiver, r.settings.ID, "")
 }
 
 // elector is the leader elector that the configuration names, with what depends on it. If the

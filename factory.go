@@ -32,7 +32,7 @@ func NewFactory() receiver.Factory {
 
 // explainTraces says which component emits traces. Without it, the Collector only says that this one does not.
 func explainTraces(context.Context, receiver.Settings, component.Config, consumer.Traces) (receiver.Traces, error) {
-	return nil, errors.New("the receiver emits logs and metrics; for traces of rollouts, write kube_rollouts as the exporter of a logs pipeline and as the receiver of the traces pipeline")
+	return nil, errors.New("the receiver emits logs and metrics; for traces of rollouts, write kube_incidents as the exporter of a logs pipeline and as the receiver of the traces pipeline")
 }
 
 func createDefaultConfig() component.Config {

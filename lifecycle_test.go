@@ -35,7 +35,7 @@ func TestTheFactory(t *testing.T) {
 func TestATracesPipelineNamesTheConnector(t *testing.T) {
 	factory := kubeeventsreceiver.NewFactory()
 	_, err := factory.CreateTraces(t.Context(), receivertest.NewNopSettings(metadata.Type), factory.CreateDefaultConfig(), consumertest.NewNop())
-	require.ErrorContains(t, err, "write kube_rollouts as the exporter of a logs pipeline and as the receiver of the traces pipeline")
+	require.ErrorContains(t, err, "write kube_incidents as the exporter of a logs pipeline and as the receiver of the traces pipeline")
 }
 
 func TestBothPipelinesShareOneWatch(t *testing.T) {

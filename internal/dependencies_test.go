@@ -37,8 +37,8 @@ var allowed = map[string][]string{
 		"internal/logrecord", "internal/metadata", "internal/owners", "internal/progress", "internal/queue", "internal/series", "internal/watch",
 	},
 	"internal/text":           {},
-	"internal/journal":        {},                                           // kube_rollouts uses it, too.
-	"internal/userconfig":     {},                                           // kube_rollouts and event_page use it, too.
+	"internal/journal":        {},                                           // kube_incidents uses it, too.
+	"internal/userconfig":     {},                                           // kube_incidents and event_page use it, too.
 	"resolver":                {"resolver/internal/kinds", "internal/text"}, // It is usable on its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
-	rolloutsconnector "github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector"
+	incidentsconnector "github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector"
 	pageexporter "github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
@@ -133,13 +133,13 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
-		rolloutsconnector.NewFactory(),
+		incidentsconnector.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
-		rolloutsconnector.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector v0.1.0",
+		incidentsconnector.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector v0.1.0",
 	})
 
 	return factories, nil

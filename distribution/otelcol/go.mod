@@ -8,7 +8,7 @@ require (
 	github.com/kubeevents/kubeeventsreceiver v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.1.0
-	github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector v0.1.0
+	github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/statusextension v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.161.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.161.0
@@ -279,7 +279,7 @@ require (
 
 replace github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0 => ../literalenvprovider
 
-replace github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector v0.1.0 => ../rolloutsconnector
+replace github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector v0.1.0 => ../incidentsconnector
 
 replace github.com/kubeevents/kubeeventsreceiver/distribution/statusextension v0.1.0 => ../statusextension
 

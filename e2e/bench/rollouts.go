@@ -22,9 +22,9 @@ func (b *benchmark) rolloutSetups() ([]setup, error) {
 	return b.onlyChosen([]setup{
 		{name: direct, title: "Without the connector", runner: b.ours, configure: runner.recommended},
 		{name: "rollouts", title: "With the connector", runner: b.ours, configure: func(c runner, directory string) runner {
-			return c.recommended(directory).with("connectors: {kube_rollouts: {"+b.connector+"}}",
-				"service::pipelines::logs::exporters: [otlp_http, kube_rollouts]",
-				"service::pipelines::traces: {receivers: [kube_rollouts], exporters: [otlp_http]}")
+			return c.recommended(directory).with("connectors: {kube_incidents: {"+b.connector+"}}",
+				"service::pipelines::logs::exporters: [otlp_http, kube_incidents]",
+				"service::pipelines::traces: {receivers: [kube_incidents], exporters: [otlp_http]}")
 		}},
 	})
 }
@@ -51,7 +51,7 @@ func runRollouts(ctx context.Context, b *benchmark) (r result, err error) {
 	r.Text = fmt.Sprintf(`A real API server gets %s events at %s a second. Half of them are of pods that start: five events for each pod, %d pods
 for each Deployment, one Deployment after another. The others are about %s pods that the Collector knows: warnings that repeat, and
 events that are of no rollout. All Collectors are the same program, with storage and direct delivery. One has the connector
-`+"`kube_rollouts`"+` in addition. The measurement begins %s after the last event of the known
+`+"`kube_incidents`"+` in addition. The measurement begins %s after the last event of the known
 pods, and ends as long after the last event.`,
 		thousands(len(changes)), thousands(b.size.perSecond), podsEach, thousands(b.size.pods), b.tracesSettle)
 	r.Notes = []string{"Differences are between medians."}

@@ -37,7 +37,7 @@ type lengths struct {
 	namespaces   []int  // the clusters of the scenario namespaces
 	healthy      size   // of the scenario hanging
 	dead         int    // workloads next to them
-	connector    string // YAML: the settings of kube_rollouts
+	connector    string // YAML: the settings of kube_incidents
 	tracesSettle time.Duration
 	crashing     int           // containers of the scenario crashes
 	crashes      time.Duration // how long they crash

@@ -24,7 +24,7 @@ const inRollouts = "rollouts"
 const market = "e2e/node/testdata/rollouts/market.yaml"
 
 // rollouts is a cluster with a Collector that sends traces of rollouts to a backend: the connector
-// kube_rollouts makes them of what controllers, scheduler and kubelet do.
+// kube_incidents makes them of what controllers, scheduler and kubelet do.
 type rollouts struct {
 	*cluster
 	stories    *testing.T // the test of all stories, with which the Collector ends

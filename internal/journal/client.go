@@ -14,8 +14,9 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Client returns the client of the storage extension that the option storage of a component names.
-func Client(ctx context.Context, host component.Host, id component.ID, kind component.Kind, own component.ID) (storage.Client, error) {
+// Client returns the client of the storage extension that the option storage of a component names. The name tells
+// several of a component apart; it can be empty.
+func Client(ctx context.Context, host component.Host, id component.ID, kind component.Kind, own component.ID, name string) (storage.Client, error) {
 	extension, ok := host.GetExtensions()[id]
 	if !ok {
 		return nil, fmt.Errorf("storage: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove storage", id)
@@ -24,7 +25,7 @@ func Client(ctx context.Context, host component.Host, id component.ID, kind comp
 	if !ok {
 		return nil, fmt.Errorf("storage: %q is not a storage extension; name one, such as file_storage", id)
 	}
-	client, err := storageExtension.GetClient(ctx, kind, own, "")
+	client, err := storageExtension.GetClient(ctx, kind, own, name)
 	if err != nil {
 		return nil, fmt.Errorf("storage: %q cannot be opened: %w; %s", id, err, fixOf(err))
 	}

@@ -5,7 +5,7 @@
 //
 // The key `head` names the generation. All other keys contain it. A new snapshot has a new
 // generation, and is complete before the head names it: a crash at any time leaves one that can be
-// read. The receiver's checkpoint and the connector kube_rollouts use it.
+// read. The receiver's checkpoint and the connector kube_incidents use it.
 //
 // A write that failed may have been applied, or may be applied later. So no key but the head ever
 // gets two values: a snapshot that is repeated takes another generation, an entry is repeated as it

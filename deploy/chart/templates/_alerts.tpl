@@ -7,7 +7,8 @@
 {{- range .rules -}}
 {{- $rule := . -}}
 {{- $change := get $.Values.prometheusRule.alerts (.alert | default "") | default dict -}}
-{{- if not (eq (toString $change.enabled) "false") -}}
+{{- $isReplaced := and $.Values.problems.enabled (has (.alert | default "") (include "kube-events.replacedAlerts" . | fromYamlArray)) -}}
+{{- if not (or (eq (toString $change.enabled) "false") (and $isReplaced (ne (toString $change.enabled) "true"))) -}}
 {{- $_ := set . "expr" (include "kube-events.promQL" (list $ .expr)) -}}
 {{- if .alert -}}
 {{- $_ := set . "labels" (mergeOverwrite .labels ($change.labels | default dict)) -}}
@@ -28,6 +29,22 @@
 {{- end -}}
 {{- end -}}
 {{- toYaml (dict "groups" $groups) -}}
+{{- end -}}
+
+{{/* The alerts of reasons that are problems: KubeEventsProblem says more of them, and ends with them. */}}
+{{- define "kube-events.replacedAlerts" -}}
+- KubeEventsCrashLoop
+- KubeEventsFailedScheduling
+- KubeEventsFailedCreate
+- KubeEventsImagePullFailure
+- KubeEventsContainerNotCreated
+- KubeEventsFailedMount
+- KubeEventsFailedCreatePodSandBox
+- KubeEventsProvisioningFailed
+- KubeEventsEvicted
+- KubeEventsJobFailed
+- KubeEventsAutoscalerWithoutMetrics
+- KubeEventsWarningPersists
 {{- end -}}
 
 {{/* The rules for Loki, whose labels always have underscores. */}}
@@ -82,8 +99,8 @@ that the receiver extracts into the metric.
 {{- end -}}
 {{- $query := index . 1 | replace ", tilt_manifest" $tags -}}
 {{- if $dots -}}
-{{- $query = regexReplaceAll "\"?\\b(k8s_(?:cluster|namespace|workload|event|object)_(?:name|uid|kind|reason|type))\\b\"?" $query "\"${1}\"" -}}
-{{- $query = include "kube-events.dots" $query | replace "k8s_event_occurrences_total{" (printf "{%s, " (quote $root.Values.metricName)) -}}
+{{- $query = regexReplaceAll "\"?\\b(k8s_(?:cluster|namespace|workload|event|object|problem)_(?:name|uid|kind|reason|type|class))\\b\"?" $query "\"${1}\"" -}}
+{{- $query = include "kube-events.dots" $query | replace "k8s_event_occurrences_total{" (printf "{%s, " (quote $root.Values.metricName)) | replace "k8s_problem_active{" "{\"k8s.problem.active\", " -}}
 {{- else -}}
 {{- $query = $query | replace "k8s_event_occurrences_total{" (printf "%s{" $root.Values.metricName) -}}
 {{- end -}}
@@ -92,7 +109,7 @@ that the receiver extracts into the metric.
 
 {{/* Text in which the labels of the metric have dots. */}}
 {{- define "kube-events.dots" -}}
-{{- regexReplaceAll "\\bk8s_(cluster|namespace|workload|event|object)_(name|uid|kind|reason|type)\\b" . "k8s.${1}.${2}" -}}
+{{- regexReplaceAll "\\bk8s_(cluster|namespace|workload|event|object|problem)_(name|uid|kind|reason|type|class)\\b" . "k8s.${1}.${2}" -}}
 {{- end -}}
 
 {{/* An annotation: (list $ TEXT). */}}

@@ -8,13 +8,18 @@
 {{- include "kube-events.merge" (list $config $sending) -}}
 {{- $_ := set $config.service "extensions" (concat $config.service.extensions (keys ($sending.extensions | default dict) | sortAlpha)) -}}
 {{- end -}}
+{{- if or .Values.rollouts.enabled .Values.problems.enabled -}}
+{{- $incidents := include "kube-events.incidents" (list . $config) | fromYaml -}}
+{{- if hasKey $incidents "Error" -}}{{- fail (printf "the chart's own configuration of problems is not valid YAML: %s" $incidents.Error) -}}{{- end -}}
+{{- include "kube-events.merge" (list $config $incidents) -}}
+{{- end -}}
 {{- if .Values.rollouts.enabled -}}
-{{- $rollouts := include "kube-events.rollouts" (list . $config) | fromYaml -}}
+{{- $rollouts := include "kube-events.rollouts" . | fromYaml -}}
 {{- if hasKey $rollouts "Error" -}}{{- fail (printf "the chart's own configuration of rollouts is not valid YAML: %s" $rollouts.Error) -}}{{- end -}}
 {{- include "kube-events.merge" (list $config $rollouts) -}}
 {{- end -}}
 {{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
-{{- if or .Values.page.enabled .Values.rollouts.enabled -}}{{- include "kube-events.addForRollouts" $config -}}{{- end -}}
+{{- if or .Values.page.enabled .Values.rollouts.enabled .Values.problems.enabled -}}{{- include "kube-events.addForRollouts" $config -}}{{- end -}}
 {{- range $signal, $names := .Values.extraProcessors -}}
 {{- range $names -}}
 {{- if not (hasKey $config.processors .) -}}{{- fail (printf "extraProcessors.%s names %s, which does not exist: add it to config.processors" $signal .) -}}{{- end -}}
@@ -120,7 +125,7 @@ receivers:
     {{- else if .Values.details.configMaps }}
     details: {config_maps: true}
     {{- end }}
-    {{- if or .Values.page.enabled .Values.rollouts.enabled }}
+    {{- if or .Values.page.enabled .Values.rollouts.enabled .Values.problems.enabled }}
     extract:
       labels:
         - {tag_name: tilt.manifest, key: tilt-manifest}

@@ -1,20 +1,46 @@
 {{/*
-What the value `rollouts` adds to the configuration: (list $ CONFIG). All records go through the
-connector, in addition to where they go without it.
+What the values `rollouts` and `problems` add to the configuration: (list $ CONFIG). All records go to the connector,
+in addition to where they go without it.
 */}}
-{{- define "kube-events.rollouts" -}}
+{{- define "kube-events.incidents" -}}
 {{- $config := index . 1 -}}
 {{- with index . 0 -}}
-{{- $exporter := printf "otlp_%s/rollouts" .Values.otlp.protocol -}}
-{{- $logs := get ($config.service.pipelines | default dict) "logs" | default (dict "receivers" (list "kube_events") "processors" (concat (list "memory_limiter") .Values.extraProcessors.logs) "exporters" list) -}}
+{{- $pipelines := $config.service.pipelines | default dict -}}
+{{- $logs := get $pipelines "logs" | default (dict "receivers" (list "kube_events") "processors" (concat (list "memory_limiter") .Values.extraProcessors.logs) "exporters" list) -}}
 connectors:
-  kube_rollouts:
+  kube_incidents:
     idle_timeout: {{ .Values.rollouts.idleTimeout }}
     max_rollouts: {{ int .Values.rollouts.maxRollouts }}
     {{- if eq .Values.mode "single" }}
-    # Open rollouts survive a restart.
+    # Open rollouts and problems survive a restart.
     storage: file_storage
     {{- end }}
+service:
+  pipelines:
+    logs:
+      receivers: {{ toJson $logs.receivers }}
+      processors: {{ toJson $logs.processors }}
+      exporters: {{ append $logs.exporters "kube_incidents" | toJson }}
+    {{- if .Values.problems.enabled }}
+    {{- with without $logs.exporters "event_page" }}
+    logs/problems:
+      receivers: [kube_incidents]
+      processors: {{ toJson $logs.processors }}
+      exporters: {{ toJson . }}
+    {{- end }}
+    {{- with get $pipelines "metrics" }}
+    metrics/problems:
+      receivers: [kube_incidents]
+      processors: {{ toJson .processors }}
+      exporters: {{ toJson .exporters }}
+    {{- end }}
+    {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* What the value `rollouts` adds: the traces. */}}
+{{- define "kube-events.rollouts" -}}
+{{- $exporter := printf "otlp_%s/rollouts" .Values.otlp.protocol -}}
 exporters:
   {{ $exporter }}:
     {{- if .Values.rollouts.endpoint }}
@@ -28,13 +54,8 @@ exporters:
     retry_on_failure: {enabled: false}
 service:
   pipelines:
-    logs:
-      receivers: {{ toJson $logs.receivers }}
-      processors: {{ toJson $logs.processors }}
-      exporters: {{ append $logs.exporters "kube_rollouts" | toJson }}
     traces:
-      receivers: [kube_rollouts]
+      receivers: [kube_incidents]
       processors: [memory_limiter]
       exporters: [{{ $exporter }}]
-{{- end -}}
 {{- end -}}

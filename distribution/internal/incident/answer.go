@@ -89,6 +89,8 @@ type Change struct {
 	*Size            // of a scaling; nil: it is none
 	// Changes are what a rollout changed; empty: not known.
 	Changes []string `json:"changes,omitempty"`
+	// Outcome is that of a rollout, as in its trace; empty: it is none, or goes on.
+	Outcome string   `json:"outcome,omitempty"`
 	Records []string `json:"records"` // log.record.uid
 
 	id       string // of the key

@@ -164,7 +164,7 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 	for i, r := range w.rolled {
 		c := &Change{
 			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
-			Changes: r.Template.Changes, template: r.Template,
+			Changes: r.Template.Changes, Outcome: r.Outcome, template: r.Template,
 		}
 		switch {
 		case rollout.IsJob(r.Revision):

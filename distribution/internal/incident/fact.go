@@ -61,7 +61,10 @@ type Fact struct {
 	Key           Key
 	Node          string
 	Last          time.Time
-	Moments       []Moment // when records said that it occurred, the oldest first
+	// Resource has the attributes of the resource that say more of the workload than its Key; nil: nobody
+	// asked for them.
+	Resource map[string]string
+	Moments  []Moment // when records said that it occurred, the oldest first
 
 	subject  string          // the pod's UID, or the name of another object
 	symptom  *symptom        // of the problem that it shows; nil: it shows none
@@ -83,15 +86,21 @@ type Moment struct {
 	details *record.Details
 }
 
-// factOf returns the fact that a record shows. None is in the future: the clock of a producer can
-// be ahead.
-func factOf(r *record.Record, now time.Time) *Fact {
+// FactOf returns the fact that a record shows. None is in the future: the clock of a producer can be
+// ahead. It may be called concurrently.
+func FactOf(r *record.Record, now time.Time) *Fact {
 	f := &Fact{Record: *r, Node: r.NodeOfPod(), Key: Key{Cluster: r.Cluster, Namespace: r.Namespace, Top: r.Chain[0]}, Last: earlier(r.At, now)}
 	f.Attributes, f.Details = pcommon.Map{}, nil
 	f.First, f.Moments = earlier(r.First, now), []Moment{{At: f.Last, N: r.N, details: r.Details}}
 	if f.Reason == rollout.ReasonScaled {
 		f.Moments[0].record = f.ID
 	}
+	f.judge()
+	return f
+}
+
+// judge computes what the Event shows.
+func (f *Fact) judge() {
 	f.subject = cmp.Or(f.Pod, f.Object().String())
 	f.symptom, f.change = symptomOf(f), rowOf(f)
 	f.succeeds = !f.IsWarning() && f.Pod == "" && isSuccess(f.Reason+" "+f.Message)
@@ -107,7 +116,6 @@ func factOf(r *record.Record, now time.Time) *Fact {
 	if f.change != nil && f.change.shows == deployed {
 		f.names = namesIn(f)
 	}
-	return f
 }
 
 // join adds a newer record of the same Event. One with a count that is known repeats a record.

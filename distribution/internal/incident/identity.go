@@ -80,3 +80,17 @@ func (p *Problem) headline() string {
 	text := strings.TrimSuffix(symptoms[i].text, ".")
 	return strings.ToLower(text[:1]) + text[1:]
 }
+
+// ID identifies the change.
+func (c *Change) ID() string {
+	return idOf("c", c.Key.ID(), c.Kind, c.Object, strconv.FormatInt(c.At.Unix(), 10), c.pod)
+}
+
+// Resource returns attributes of the resource of a workload's newest record; nil: they are not known.
+// Callers must not change it.
+func (v *At) Resource(k Key) map[string]string {
+	if w := v.model.workloads[k]; w != nil {
+		return w.resource
+	}
+	return nil
+}

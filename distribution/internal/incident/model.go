@@ -45,6 +45,8 @@ type workload struct {
 	facts map[string]*Fact
 	last  time.Time
 	bytes int
+	// resource has the attributes of the newest record's resource that AddRecords got; nil: it got none.
+	resource map[string]string
 	// settled is what the facts show of rollouts, if time does not change it any more; nil: it is to
 	// be computed.
 	settled *states
@@ -85,10 +87,20 @@ func (m *Model) Dropped(namespace string) (all Dropped) {
 // Add adds records. Those that it has already, and those that are older than the Horizon, change
 // nothing.
 func (m *Model) Add(logs plog.Logs, now time.Time) {
+	all := record.Read(logs, m.HarmlessReasons...)
+	facts := make([]*Fact, 0, len(all))
+	for _, r := range all {
+		facts = append(facts, FactOf(r, now))
+	}
+	m.AddFacts(facts, now)
+}
+
+// AddFacts adds facts as Add adds records. The Model takes them over.
+func (m *Model) AddFacts(facts []*Fact, now time.Time) {
 	m.forget(now)
 	m.newest = nil
-	for _, r := range record.Read(logs, m.HarmlessReasons...) {
-		if f := factOf(r, now); !f.Last.Before(now.Add(-Horizon)) {
+	for _, f := range facts {
+		if !f.Last.Before(now.Add(-Horizon)) {
 			m.add(f)
 			if now.Sub(m.created) < firstList {
 				m.since = earlier(m.since, f.Last)
@@ -105,6 +117,10 @@ func (m *Model) add(f *Fact) {
 		m.workloads[f.Key] = w
 	}
 	w.last = later(w.last, f.Last)
+	if f.Resource != nil {
+		m.account(w, sizeOf(f.Resource)-sizeOf(w.resource))
+		w.resource, f.Resource = f.Resource, nil
+	}
 	if known := w.facts[f.Event]; known != nil {
 		m.account(w, -known.size())
 		known.join(f)

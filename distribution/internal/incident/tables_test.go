@@ -36,7 +36,7 @@ func factIn(t *testing.T, line string) *Fact {
 	t.Helper()
 	all := record.Read(story.Logs(line)[0])
 	require.Len(t, all, 1)
-	return factOf(all[0], story.Epoch.Add(Horizon))
+	return FactOf(all[0], story.Epoch.Add(Horizon))
 }
 
 // reasonOf returns the reason and a message that mean a kind.

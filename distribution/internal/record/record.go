@@ -30,7 +30,7 @@ const MaxCount = 1 << 40
 // Record is one record of an Event.
 type Record struct {
 	*Subject
-	Attributes pcommon.Map // of the resource
+	Attributes pcommon.Map `json:"-"` // of the resource
 	ID         string      // log.record.uid
 	Event      string      // the same for all records of an Event
 	Type       string
@@ -47,7 +47,7 @@ type Record struct {
 	Count      int64  // occurrences in all
 	N          int64  // occurrences since the record before
 	First, At  time.Time
-	Details    *Details // nil: the Event calls for none, or nothing is known
+	Details    *Details `json:",omitempty"` // nil: the Event calls for none, or nothing is known
 }
 
 // Read returns the records of Events. Reasons of warnings that are no problem come in addition to

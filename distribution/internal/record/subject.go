@@ -209,3 +209,13 @@ func (s *Subject) missing(attributes pcommon.Map, owners []string) (names []stri
 	}
 	return names
 }
+
+// IsOfWorkload reports whether a resource attribute is the same for all pods of a revision.
+func IsOfWorkload(name string) bool {
+	for _, prefix := range []string{"k8s.pod.", "k8s.object.", "k8s.owner.", "k8s.container.", "k8s.node.", "service.instance."} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	return true
+}

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"cmp"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -159,21 +158,11 @@ func (in reader) revision(of *record.Record, name string) *Revision {
 		known = same.Attributes
 	}
 	for attribute, value := range of.Attributes.All() {
-		if value.Type() == pcommon.ValueTypeStr && isOfWorkload(attribute) && known[attribute] < value.Str() {
+		if value.Type() == pcommon.ValueTypeStr && record.IsOfWorkload(attribute) && known[attribute] < value.Str() {
 			r.joinAttribute(attribute, value.Str())
 		}
 	}
 	return r
-}
-
-// isOfWorkload reports whether a resource attribute is the same for all pods of a revision.
-func isOfWorkload(name string) bool {
-	for _, prefix := range []string{"k8s.pod.", "k8s.object.", "k8s.owner.", "k8s.container.", "k8s.node.", "service.instance."} {
-		if strings.HasPrefix(name, prefix) {
-			return false
-		}
-	}
-	return true
 }
 
 // readScaling reads that a Deployment scaled one of its ReplicaSets.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"context"
@@ -17,9 +17,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 	shutdownTimeout = 10 * time.Second
 )
 
-// tracker follows the rollouts of one configured connector.
+// tracker follows the rollouts and the problems of one configured connector.
 type tracker struct {
 	config    *Config
 	settings  connector.Settings
@@ -47,6 +48,8 @@ type tracker struct {
 	stop     context.CancelFunc // nil: it was not started
 	loops    sync.WaitGroup
 	saved    *saved    // nil: there is no storage
+	watch    *watch    // problems and changes
+	taker    *output   // the only output that takes the records: all get the same ones
 	started  time.Time // no rollout ends before it had its time since then
 
 	mu    sync.Mutex // guards the following; it is never held while something waits
@@ -79,6 +82,7 @@ func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
 	return &tracker{
 		config: config, settings: settings, telemetry: telemetry,
 		own:   attribute.String("connector", settings.ID.String()),
+		watch: &watch{settings: settings, telemetry: telemetry, own: attribute.String("connector", settings.ID.String()), model: incident.NewModel(time.Now())},
 		model: &rollout.Model{}, open: map[rollout.Key]look{}, former: map[partOf]bool{},
 	}, nil
 }
@@ -95,6 +99,9 @@ func (t *tracker) start(ctx context.Context, host component.Host) error {
 		running, stop := context.WithCancel(context.Background())
 		t.stop = stop
 		t.loops.Go(func() { t.deliverUntil(running) })
+		if t.watch.isWanted() {
+			t.loops.Go(func() { t.watch.run(running) })
+		}
 		if t.saved != nil {
 			t.loops.Go(func() { t.saved.run(running) })
 		}
@@ -104,14 +111,22 @@ func (t *tracker) start(ctx context.Context, host component.Host) error {
 
 func (t *tracker) load(ctx context.Context, host component.Host) error {
 	t.started = time.Now()
+	t.watch.model.Begin(t.started)
 	if t.config.Storage == nil {
 		return nil
 	}
+	failed := func() {
+		t.telemetry.KubeIncidentsStorageErrors.Add(context.Background(), 1, metric.WithAttributes(t.own))
+	}
+	if t.watch.isWanted() {
+		var err error
+		if t.watch.store, err = openStore(ctx, host, *t.config.Storage, t.settings.ID, t.watch, failed); err != nil {
+			return err
+		}
+	}
 	t.saved = &saved{
 		logger: t.settings.Logger, each: t.each, unsaved: &rollout.Model{}, wake: make(chan struct{}, 1),
-		failed: func() {
-			t.telemetry.KubeRolloutsStorageErrors.Add(context.Background(), 1, metric.WithAttributes(t.own))
-		},
+		failed: failed,
 	}
 	err := t.saved.open(ctx, host, *t.config.Storage, t.settings.ID, func(m *rollout.Model) { t.model.Join(m) })
 	t.mu.Lock()
@@ -154,10 +169,10 @@ func (t *tracker) observe() error {
 			return nil
 		}
 	}
-	if err := t.telemetry.RegisterKubeRolloutsKnownCallback(observed(func() int { return t.model.Revisions() })); err != nil {
+	if err := t.telemetry.RegisterKubeIncidentsKnownCallback(observed(func() int { return t.model.Revisions() })); err != nil {
 		return err
 	}
-	return t.telemetry.RegisterKubeRolloutsOpenCallback(observed(func() int { return len(t.open) }))
+	return t.telemetry.RegisterKubeIncidentsOpenCallback(observed(func() int { return len(t.open) }))
 }
 
 // shutdown ends the loops. With storage, open rollouts go on after the restart. Without it, their
@@ -174,6 +189,7 @@ func (t *tracker) shutdown(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		t.loops.Wait()
+		t.watch.end(ctx)
 		if t.saved == nil {
 			t.deliver(ctx, true)
 		} else if err := t.saved.client.Close(ctx); err != nil {
@@ -190,15 +206,20 @@ func (t *tracker) shutdown(ctx context.Context) error {
 
 // take adds what the records say. Whatever fails here costs traces, and never a record.
 func (t *tracker) take(ctx context.Context, logs plog.Logs) {
+	records := record.Read(logs, t.config.HarmlessReasons...)
+	t.watch.take(ctx, records)
+	if t.traces == nil && !t.stamps {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	read, used := rollout.Read(record.Read(logs, t.config.HarmlessReasons...), t.model)
+	read, used := rollout.Read(records, t.model)
 	if len(read.Lacks) > 0 && !t.lacks {
 		t.lacks = true
 		t.settings.Logger.Warn("Records lack attributes that rollouts need; they are in no trace. Enable these attributes in "+
 			"resource_attributes of the receiver, and keep them in all processors", zap.Strings("attributes", read.Lacks))
 	}
-	t.telemetry.KubeRolloutsRecords.Add(ctx, int64(used), metric.WithAttributes(t.own))
+	t.telemetry.KubeIncidentsRecords.Add(ctx, int64(used), metric.WithAttributes(t.own))
 	if used == 0 {
 		t.model.Join(read)
 		return
@@ -230,7 +251,7 @@ func (t *tracker) evict(ctx context.Context) {
 		if !r.Closed {
 			state = "open"
 		}
-		t.telemetry.KubeRolloutsEvicted.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("state", state)))
+		t.telemetry.KubeIncidentsEvicted.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("state", state)))
 		delete(t.open, key)
 		for part := range r.Sent {
 			t.former[partOf{key, part}] = true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"context"
@@ -32,8 +32,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
 )
 
 // sink keeps what the connector delivers.
@@ -416,7 +416,7 @@ func TestFullDisk(t *testing.T) {
 			large := with(records(fmt.Sprintf("shop-%d-1", i), "Started"), "k8s.namespace.label.note", strings.Repeat("x", 1_200_000))
 			p.consume(t, large)
 		}
-		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_storage_errors"))
+		assert.Positive(t, sumOf(t, p, "otelcol_kube_incidents_storage_errors"))
 		d.fail(nil)
 		time.Sleep(40 * time.Second)
 		killed := &disk{values: d.content()}
@@ -564,7 +564,7 @@ func TestRejectedRollout(t *testing.T) {
 			time.Sleep(63 * time.Second)
 			assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-b-1", "start app"}, p.spans())
 			time.Sleep(2 * patience)
-			assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"), "one rollout is given up")
+			assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_incidents_spans_dropped"), "one rollout is given up")
 			p.stop(t)
 		})
 	}
@@ -616,7 +616,7 @@ func TestBoundOfATenant(t *testing.T) {
 				}
 				model := p.Logs.(*output).tracker.model
 				assert.LessOrEqual(t, model.Size(), 10*bytesPerRollout)
-				assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
+				assert.Positive(t, sumOf(t, p, "otelcol_kube_incidents_evicted"))
 				time.Sleep(time.Hour)
 				assert.Contains(t, p.spans(), "pod shop-a-1")
 				p.stop(t)

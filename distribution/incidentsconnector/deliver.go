@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
 )
 
 const (
@@ -167,7 +167,7 @@ func (t *tracker) send(ctx context.Context, group []delivery) {
 	err := t.consume(sending, request)
 	switch {
 	case err == nil:
-		t.telemetry.KubeRolloutsSpans.Add(ctx, spans, metric.WithAttributes(t.own))
+		t.telemetry.KubeIncidentsSpans.Add(ctx, spans, metric.WithAttributes(t.own))
 		for _, d := range group {
 			t.done(d)
 			t.count(ctx, d.parts)
@@ -196,7 +196,7 @@ func (t *tracker) consume(ctx context.Context, request ptrace.Traces) error {
 func (t *tracker) count(ctx context.Context, parts []rollout.Part) {
 	for _, part := range parts {
 		if part.Outcome != "" {
-			t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("outcome", part.Outcome)))
+			t.telemetry.KubeIncidentsDelivered.Add(ctx, 1, metric.WithAttributes(t.own, attribute.String("outcome", part.Outcome)))
 		}
 	}
 }
@@ -239,7 +239,7 @@ func (t *tracker) rejected(ctx context.Context, d delivery, err error) {
 
 // drop gives parts up.
 func (t *tracker) drop(ctx context.Context, d delivery, spans int64, err error) {
-	t.telemetry.KubeRolloutsSpansDropped.Add(ctx, spans, metric.WithAttributes(t.own))
+	t.telemetry.KubeIncidentsSpansDropped.Add(ctx, spans, metric.WithAttributes(t.own))
 	t.settings.Logger.Error("The pipeline rejected spans of a rollout; they are dropped", zap.String("revision", d.key.Revision), zap.Error(err))
 	t.done(d)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 )
 
 func TestInvalidConfigurations(t *testing.T) {
@@ -54,12 +54,6 @@ func TestDefaultConfiguration(t *testing.T) {
 	config := createDefaultConfig().(*Config)
 	require.NoError(t, config.Validate())
 	assert.Equal(t, &Config{IdleTimeout: 5 * time.Minute, SettleTime: 10 * time.Second, MaxRollouts: 1000}, config)
-}
-
-func TestOutputOfLogsNeedsStamp(t *testing.T) {
-	t.Parallel()
-	_, err := NewFactory().CreateLogsToLogs(t.Context(), connectortest.NewNopSettings(metadata.Type), createDefaultConfig(), consumertest.NewNop())
-	assert.ErrorContains(t, err, "set stamp: true")
 }
 
 func TestStorageThatIsNoStorage(t *testing.T) {

@@ -15,27 +15,30 @@ import (
 )
 
 func Meter(settings component.TelemetrySettings) metric.Meter {
-	return settings.MeterProvider.Meter("github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector")
+	return settings.MeterProvider.Meter("github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector")
 }
 
 func Tracer(settings component.TelemetrySettings) trace.Tracer {
-	return settings.TracerProvider.Tracer("github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector")
+	return settings.TracerProvider.Tracer("github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector")
 }
 
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                     metric.Meter
-	mu                        sync.Mutex
-	registrations             []metric.Registration
-	KubeRolloutsDelivered     metric.Int64Counter
-	KubeRolloutsEvicted       metric.Int64Counter
-	KubeRolloutsKnown         metric.Int64ObservableGauge
-	KubeRolloutsOpen          metric.Int64ObservableGauge
-	KubeRolloutsRecords       metric.Int64Counter
-	KubeRolloutsSpans         metric.Int64Counter
-	KubeRolloutsSpansDropped  metric.Int64Counter
-	KubeRolloutsStorageErrors metric.Int64Counter
+	meter                       metric.Meter
+	mu                          sync.Mutex
+	registrations               []metric.Registration
+	KubeIncidentsDelivered      metric.Int64Counter
+	KubeIncidentsEvicted        metric.Int64Counter
+	KubeIncidentsKnown          metric.Int64ObservableGauge
+	KubeIncidentsOpen           metric.Int64ObservableGauge
+	KubeIncidentsProblems       metric.Int64Counter
+	KubeIncidentsRecords        metric.Int64Counter
+	KubeIncidentsRecordsDropped metric.Int64Counter
+	KubeIncidentsRecordsMissed  metric.Int64Counter
+	KubeIncidentsSpans          metric.Int64Counter
+	KubeIncidentsSpansDropped   metric.Int64Counter
+	KubeIncidentsStorageErrors  metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -49,12 +52,12 @@ func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
 }
 
-// RegisterKubeRolloutsKnownCallback sets callback for observable KubeRolloutsKnown metric.
-func (builder *TelemetryBuilder) RegisterKubeRolloutsKnownCallback(cb metric.Int64Callback) error {
+// RegisterKubeIncidentsKnownCallback sets callback for observable KubeIncidentsKnown metric.
+func (builder *TelemetryBuilder) RegisterKubeIncidentsKnownCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.KubeRolloutsKnown, obs: o})
+		cb(ctx, &observerInt64{inst: builder.KubeIncidentsKnown, obs: o})
 		return nil
-	}, builder.KubeRolloutsKnown)
+	}, builder.KubeIncidentsKnown)
 	if err != nil {
 		return err
 	}
@@ -64,12 +67,12 @@ func (builder *TelemetryBuilder) RegisterKubeRolloutsKnownCallback(cb metric.Int
 	return nil
 }
 
-// RegisterKubeRolloutsOpenCallback sets callback for observable KubeRolloutsOpen metric.
-func (builder *TelemetryBuilder) RegisterKubeRolloutsOpenCallback(cb metric.Int64Callback) error {
+// RegisterKubeIncidentsOpenCallback sets callback for observable KubeIncidentsOpen metric.
+func (builder *TelemetryBuilder) RegisterKubeIncidentsOpenCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.KubeRolloutsOpen, obs: o})
+		cb(ctx, &observerInt64{inst: builder.KubeIncidentsOpen, obs: o})
 		return nil
-	}, builder.KubeRolloutsOpen)
+	}, builder.KubeIncidentsOpen)
 	if err != nil {
 		return err
 	}
@@ -107,50 +110,68 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.KubeRolloutsDelivered, err = builder.meter.Int64Counter(
-		"otelcol_kube_rollouts_delivered",
+	builder.KubeIncidentsDelivered, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_delivered",
 		metric.WithDescription("Rollouts whose span the pipeline accepted, by outcome. [Development]"),
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.KubeRolloutsEvicted, err = builder.meter.Int64Counter(
-		"otelcol_kube_rollouts_evicted",
+	builder.KubeIncidentsEvicted, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_evicted",
 		metric.WithDescription("Revisions that the connector forgot because the memory of max_rollouts was full. An open one was not delivered, or only in part. [Development]"),
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.KubeRolloutsKnown, err = builder.meter.Int64ObservableGauge(
-		"otelcol_kube_rollouts_known",
+	builder.KubeIncidentsKnown, err = builder.meter.Int64ObservableGauge(
+		"otelcol_kube_incidents_known",
 		metric.WithDescription("Revisions in memory. [Development]"),
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.KubeRolloutsOpen, err = builder.meter.Int64ObservableGauge(
-		"otelcol_kube_rollouts_open",
+	builder.KubeIncidentsOpen, err = builder.meter.Int64ObservableGauge(
+		"otelcol_kube_incidents_open",
 		metric.WithDescription("Revisions in memory of which a part is still to be delivered. [Development]"),
 		metric.WithUnit("{rollout}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.KubeRolloutsRecords, err = builder.meter.Int64Counter(
-		"otelcol_kube_rollouts_records",
+	builder.KubeIncidentsProblems, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_problems",
+		metric.WithDescription("Problems that were opened, changed and ended, by state. [Development]"),
+		metric.WithUnit("{problem}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeIncidentsRecords, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_records",
 		metric.WithDescription("Log records that are part of a rollout. A repeat counts again. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.KubeRolloutsSpans, err = builder.meter.Int64Counter(
-		"otelcol_kube_rollouts_spans",
+	builder.KubeIncidentsRecordsDropped, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_records_dropped",
+		metric.WithDescription("Records of problems and changes that the pipeline rejected with a permanent error, or for which there was no room. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeIncidentsRecordsMissed, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_records_missed",
+		metric.WithDescription("Records of events that came faster than the connector could look at them. Problems may lack them. [Development]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeIncidentsSpans, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_spans",
 		metric.WithDescription("Spans that the pipeline accepted. [Development]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.KubeRolloutsSpansDropped, err = builder.meter.Int64Counter(
-		"otelcol_kube_rollouts_spans_dropped",
+	builder.KubeIncidentsSpansDropped, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_spans_dropped",
 		metric.WithDescription("Spans that the pipeline rejected with a permanent error, or for longer than an hour. [Development]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.KubeRolloutsStorageErrors, err = builder.meter.Int64Counter(
-		"otelcol_kube_rollouts_storage_errors",
+	builder.KubeIncidentsStorageErrors, err = builder.meter.Int64Counter(
+		"otelcol_kube_incidents_storage_errors",
 		metric.WithDescription("Requests to the storage that failed. The connector tries again. [Development]"),
 		metric.WithUnit("{request}"),
 	)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
-// output is the connector between two pipelines: to traces, or to logs.
+// output is the connector between two pipelines.
 type output struct {
 	tracker   *tracker
 	instances *instances
-	logs      consumer.Logs // gets stamped records; nil: this is the output of traces
+	stamped   consumer.Logs // gets stamped records; nil: nobody wants them from this output
 	released  sync.Once
 }
 
@@ -34,21 +34,20 @@ func (o *output) Shutdown(ctx context.Context) (err error) {
 	return err
 }
 
-// Capabilities reports that the output of logs writes ids into the records.
+// Capabilities reports that the output of stamped records writes ids into them.
 func (o *output) Capabilities() consumer.Capabilities {
-	return consumer.Capabilities{MutatesData: o.logs != nil}
+	return consumer.Capabilities{MutatesData: o.stamped != nil}
 }
 
-// ConsumeLogs never fails because of rollouts. Both outputs get the same records, so that of traces leaves them to that of
-// logs.
+// ConsumeLogs never fails because of rollouts or problems. All outputs get the same records, and one of them takes them.
 func (o *output) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	if o.logs == nil && o.tracker.stamps {
+	if o != o.tracker.taker {
 		return nil
 	}
 	o.tracker.take(ctx, logs)
-	if o.logs == nil {
+	if o.stamped == nil {
 		return nil
 	}
 	o.tracker.stamp(logs)
-	return o.logs.ConsumeLogs(ctx, logs)
+	return o.stamped.ConsumeLogs(ctx, logs)
 }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 )
 
-// NewFactory returns the factory of the kube_rollouts connector.
+// NewFactory returns the factory of the kube_incidents connector.
 func NewFactory() connector.Factory {
 	all := &instances{}
 	return connector.NewFactory(
@@ -22,11 +21,12 @@ func NewFactory() connector.Factory {
 		createDefaultConfig,
 		connector.WithLogsToTraces(all.createTraces, metadata.LogsToTracesStability),
 		connector.WithLogsToLogs(all.createLogs, metadata.LogsToLogsStability),
+		connector.WithLogsToMetrics(all.createMetrics, metadata.LogsToMetricsStability),
 	)
 }
 
-// instances has the tracker of each configured connector. Its two outputs share it: stamped records
-// and spans must have the same ids.
+// instances has the tracker of each configured connector. Its outputs share it: stamped records and
+// spans must have the same ids.
 type instances struct {
 	mu       sync.Mutex
 	trackers map[*Config]*tracker
@@ -64,22 +64,31 @@ func (i *instances) release(t *tracker) bool {
 }
 
 func (i *instances) createTraces(_ context.Context, settings connector.Settings, config component.Config, next consumer.Traces) (connector.Logs, error) {
-	t, err := i.trackerFor(settings, config.(*Config))
-	if err != nil {
-		return nil, err
-	}
-	t.traces = next
-	return &output{tracker: t, instances: i}, nil
+	return i.create(settings, config, func(t *tracker, _ *output) { t.traces = next })
+}
+
+func (i *instances) createMetrics(_ context.Context, settings connector.Settings, config component.Config, next consumer.Metrics) (connector.Logs, error) {
+	return i.create(settings, config, func(t *tracker, _ *output) { t.watch.metrics = next })
 }
 
 func (i *instances) createLogs(_ context.Context, settings connector.Settings, config component.Config, next consumer.Logs) (connector.Logs, error) {
-	if !config.(*Config).Stamp {
-		return nil, errors.New("stamp: false, but a pipeline of logs receives from this connector; set stamp: true, or let only a pipeline of traces receive from it")
-	}
+	return i.create(settings, config, func(t *tracker, o *output) {
+		t.watch.logs = next
+		if t.config.Stamp { // The records that it passes on are the ones that it must read.
+			t.stamps, o.stamped, t.taker = true, next, o
+		}
+	})
+}
+
+func (i *instances) create(settings connector.Settings, config component.Config, connect func(*tracker, *output)) (connector.Logs, error) {
 	t, err := i.trackerFor(settings, config.(*Config))
 	if err != nil {
 		return nil, err
 	}
-	t.stamps = true
-	return &output{tracker: t, instances: i, logs: next}, nil
+	o := &output{tracker: t, instances: i}
+	if t.taker == nil {
+		t.taker = o
+	}
+	connect(t, o)
+	return o, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"context"
@@ -44,7 +44,7 @@ type saved struct {
 // open reads what was saved, and calls add with it. An entry that cannot be read costs only this entry.
 func (s *saved) open(ctx context.Context, host component.Host, id, own component.ID, add func(*rollout.Model)) error {
 	var err error
-	if s.client, err = journal.Client(ctx, host, id, component.KindConnector, own); err != nil {
+	if s.client, err = journal.Client(ctx, host, id, component.KindConnector, own, ""); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, storageTimeout)

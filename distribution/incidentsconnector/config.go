@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rolloutsconnector
+package incidentsconnector
 
 import (
 	"errors"
@@ -27,13 +27,13 @@ type Config struct {
 	// that takes the most: first one that was delivered, and had no news for the longest time.
 	MaxRollouts int `mapstructure:"max_rollouts"`
 
-	// Stamp writes trace ids into records, in the connector's output of logs.
+	// Stamp passes the records to the connector's output of logs, with trace ids, in addition to problems and changes.
 	Stamp bool `mapstructure:"stamp"`
 
 	// HarmlessReasons are those of warnings that are no failure, in addition to the known ones.
 	HarmlessReasons []string `mapstructure:"harmless_reasons"`
 
-	// Storage is the storage extension that rollouts are saved with. Empty: a restart forgets them.
+	// Storage is the storage extension that rollouts, problems and changes are saved with. Empty: a restart forgets them.
 	Storage *component.ID `mapstructure:"storage"`
 
 	// prevent unkeyed literal initialization

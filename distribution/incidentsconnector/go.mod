@@ -1,4 +1,4 @@
-module github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector
+module github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector
 
 go 1.26.0
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incidentsconnector
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+const (
+	// maxItems bounds the records that wait for the pipeline. Each has a few kilobytes.
+	maxItems = 2000
+	// itemsInRequest bounds a request.
+	itemsInRequest = 200
+)
+
+// outbox has the records that the pipeline has not accepted, the oldest first.
+type outbox struct {
+	items   []item
+	full    int // records for which there was no room
+	backoff time.Duration
+	retryAt time.Time // zero: at once
+}
+
+// add adds a record. Without room, the oldest one goes.
+func (o *outbox) add(one item) {
+	if len(o.items) == maxItems {
+		o.items, o.full = o.items[1:], o.full+1
+	}
+	o.items = append(o.items, one)
+}
+
+// deliver delivers what waits, if it is time. It returns what the pipeline has accepted, how many records are dropped,
+// and the last error; nil: there was none. What no pipeline wants counts as delivered.
+func (o *outbox) deliver(ctx context.Context, now time.Time, to consumer.Logs) (delivered []item, dropped int, err error) {
+	dropped, o.full = o.full, 0
+	if now.Before(o.retryAt) {
+		return nil, dropped, nil
+	}
+	for len(o.items) > 0 {
+		group := o.items[:min(itemsInRequest, len(o.items))]
+		if err = consume(ctx, group, to); err != nil && !consumererror.IsPermanent(err) {
+			o.backoff = min(max(2*o.backoff, 2*interval), maxBackoff)
+			o.retryAt = now.Add(o.backoff)
+			return delivered, dropped, err
+		}
+		o.items, o.backoff = o.items[len(group):], 0
+		if delivered = append(delivered, group...); err != nil {
+			dropped += len(group)
+		}
+	}
+	return delivered, dropped, err
+}
+
+func consume(ctx context.Context, group []item, to consumer.Logs) error {
+	if to == nil {
+		return nil
+	}
+	request := plog.NewLogs()
+	for _, one := range group {
+		one.logs.ResourceLogs().At(0).CopyTo(request.ResourceLogs().AppendEmpty())
+	}
+	return to.ConsumeLogs(ctx, request)
+}
+
+// has reports whether a record of a problem waits, and whether the first one opens it.
+func (o *outbox) has(id string) (waits bool, opens bool) {
+	for _, one := range o.items {
+		if one.problem != nil && one.problem.ID == id {
+			return true, one.opens
+		}
+	}
+	return false, false
+}
+
+// hasChange reports whether a record of a change waits.
+func (o *outbox) hasChange(id string) bool {
+	for _, one := range o.items {
+		if one.change == id {
+			return true
+		}
+	}
+	return false
+}

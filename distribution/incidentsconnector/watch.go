@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incidentsconnector
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+)
+
+const (
+	// lookEvery is the least time between two looks, and lookShare how many times longer than a look the
+	// time to the next one is: looks take at most a fiftieth of a processor.
+	lookEvery, lookShare = 10 * time.Second, 50
+	// newsFor is the time after the last record for which something can become known: whether pods are
+	// available, or a problem has not come back.
+	newsFor = 15 * time.Minute
+	// maxPending bounds the records that wait while a look runs, or the pipeline hangs.
+	maxPending = 20_000
+)
+
+// watch follows problems and changes. All but take and stop belong to its loop.
+type watch struct {
+	settings  connector.Settings
+	telemetry *metadata.TelemetryBuilder
+	own       attribute.KeyValue
+	harmless  []string
+	logs      consumer.Logs    // nil: no pipeline wants problems and changes
+	metrics   consumer.Metrics // nil: no pipeline wants the gauge
+	store     *store           // nil: there is no storage
+
+	mu      sync.Mutex // guards pending
+	pending []*incident.Fact
+
+	model   *incident.Model
+	tracker problem.Tracker
+	changes problem.Changes
+	outbox  outbox
+	gauge   gauge
+	looked  time.Time     // when the last look began
+	took    time.Duration // the last look
+	newest  time.Time     // when the last record came
+}
+
+// isWanted reports whether a pipeline wants something of it.
+func (w *watch) isWanted() bool { return w.logs != nil || w.metrics != nil }
+
+// take notes records. It never waits for a look, the pipeline or the storage.
+func (w *watch) take(ctx context.Context, records []*record.Record) {
+	if !w.isWanted() {
+		return
+	}
+	now := time.Now()
+	resources := map[*record.Subject]map[string]string{}
+	facts := make([]*incident.Fact, 0, len(records))
+	for _, r := range records {
+		f := incident.FactOf(r, now)
+		if resources[r.Subject] == nil {
+			resources[r.Subject] = incident.ResourceOf(r.Attributes)
+			f.Resource = resources[r.Subject]
+		}
+		facts = append(facts, f)
+	}
+	w.mu.Lock()
+	room := maxPending - len(w.pending)
+	w.pending = append(w.pending, facts[:min(room, len(facts))]...)
+	w.mu.Unlock()
+	if missed := len(facts) - room; missed > 0 {
+		w.telemetry.KubeIncidentsRecordsMissed.Add(ctx, int64(missed), metric.WithAttributes(w.own))
+	}
+}
+
+// run looks and delivers until ctx ends, and then delivers what it has.
+func (w *watch) run(ctx context.Context) {
+	for ticks := time.NewTicker(interval); ; {
+		select {
+		case <-ctx.Done():
+			ticks.Stop()
+			return
+		case <-ticks.C:
+			w.tick(ctx, time.Now())
+		}
+	}
+}
+
+func (w *watch) tick(ctx context.Context, now time.Time) {
+	w.add(now)
+	if w.isTime(now) {
+		w.look(ctx, now)
+	}
+	w.deliver(ctx, now)
+	w.store.save(ctx, w)
+}
+
+// add passes what has come to the model.
+func (w *watch) add(now time.Time) {
+	w.mu.Lock()
+	facts := w.pending
+	w.pending = nil
+	w.mu.Unlock()
+	if len(facts) == 0 {
+		return
+	}
+	w.newest = now
+	w.store.noteFacts(facts)
+	w.model.AddFacts(facts, now)
+}
+
+// isTime reports whether a look can show something new, and the last one is long enough ago.
+func (w *watch) isTime(now time.Time) bool {
+	hasNews := now.Sub(w.newest) < newsFor || len(w.tracker.Open) > 0
+	return hasNews && now.Sub(w.looked) >= max(lookEvery, lookShare*w.took)
+}
+
+// look compares what the model shows with what was told.
+func (w *watch) look(ctx context.Context, now time.Time) {
+	w.looked = now
+	at := w.model.At(ctx, now, incident.Query{})
+	problems, changes := at.Problems(), at.Changes()
+	if ctx.Err() != nil {
+		return // The look is not whole.
+	}
+	if w.took == 0 { // What was open before a restart is open.
+		for _, p := range w.tracker.Open {
+			w.gauge.note(p, at)
+		}
+	}
+	for _, u := range w.tracker.Look(now, problems) {
+		w.telemetry.KubeIncidentsProblems.Add(ctx, 1, metric.WithAttributes(w.own, attribute.String("state", u.State)))
+		w.gauge.note(&u.Problem, at)
+		w.outbox.add(item{logs: recordOfProblem(&u, at, now, w.settings.BuildInfo.Version), problem: &u.Problem, opens: u.State == problem.Opened})
+	}
+	for _, n := range w.changes.Look(now, changes) {
+		w.outbox.add(item{logs: recordOfChange(&n, at, now, w.settings.BuildInfo.Version), change: n.ID})
+	}
+	w.took = time.Since(now)
+}
+
+// deliver delivers what the pipelines want. What they reject waits.
+func (w *watch) deliver(ctx context.Context, now time.Time) {
+	sending, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	delivered, dropped, err := w.outbox.deliver(sending, now, w.logs)
+	for i := range delivered {
+		w.store.noteItem(&delivered[i], w.changes.Told)
+	}
+	if dropped > 0 {
+		w.telemetry.KubeIncidentsRecordsDropped.Add(ctx, int64(dropped), metric.WithAttributes(w.own))
+		w.settings.Logger.Error("The pipeline rejected records of problems and changes; they are dropped", zap.Int("records", dropped), zap.Error(err))
+	} else if err != nil {
+		w.settings.Logger.Warn("The pipeline rejected records of problems and changes; retrying", zap.Error(err))
+	}
+	if w.metrics != nil {
+		w.gauge.emit(sending, now, w.metrics, w.settings.BuildInfo.Version)
+	}
+}
+
+// end delivers once more what waits, and saves it.
+func (w *watch) end(ctx context.Context) {
+	if !w.isWanted() {
+		return
+	}
+	w.add(time.Now())
+	w.outbox.retryAt = time.Time{}
+	w.deliver(ctx, time.Now())
+	w.store.save(ctx, w)
+	w.store.close(ctx)
+}
+
+// item is a record that waits for the pipeline, with what it told.
+type item struct {
+	logs    plog.Logs
+	problem *problem.Problem // nil: it is about a change
+	opens   bool             // it is the first one of the problem
+	change  string           // its id
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package incidentsconnector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+)
+
+// backend keeps what the outputs of problems and of the gauge deliver.
+type backend struct {
+	mu     sync.Mutex // guards the following
+	told   []told
+	points []string // ATTRIBUTES=VALUE, the oldest first
+	err    error    // of the next requests; nil: none
+	hangs  bool
+}
+
+// told is a record of a problem or a change.
+type told struct {
+	event, body string
+	attributes  map[string]any
+	resource    map[string]any
+}
+
+func (r told) text(name string) string { return fmt.Sprint(r.attributes[name]) }
+
+func (b *backend) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	b.mu.Lock()
+	hangs, err := b.hangs, b.err
+	b.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, rl := range logs.ResourceLogs().All() {
+		for _, r := range rl.ScopeLogs().At(0).LogRecords().All() {
+			b.told = append(b.told, told{r.EventName(), r.Body().Str(), r.Attributes().AsRaw(), rl.Resource().Attributes().AsRaw()})
+		}
+	}
+	return nil
+}
+
+func (b *backend) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().All() {
+		name, _ := p.Attributes().Get("k8s.workload.name")
+		class, _ := p.Attributes().Get("k8s.problem.class")
+		b.points = append(b.points, fmt.Sprintf("%s %s=%d", name.Str(), class.Str(), p.IntValue()))
+	}
+	return nil
+}
+
+func (*backend) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (b *backend) set(err error, hangs bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err, b.hangs = err, hangs
+}
+
+// of returns the records with an EventName.
+func (b *backend) of(event string) (all []told) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.told {
+		if r.event == event {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// lines returns STATE: BODY of the records with an EventName.
+func (b *backend) lines(event string) (all []string) {
+	for _, r := range b.of(event) {
+		all = append(all, r.text(event+".state")+": "+r.body)
+	}
+	return all
+}
+
+// disks are a storage extension that gives each name its own disk.
+type disks struct {
+	component.StartFunc
+	component.ShutdownFunc
+	byName map[string]*disk
+}
+
+func newDisks() *disks { return &disks{byName: map[string]*disk{}} }
+
+func (d *disks) GetClient(_ context.Context, _ component.Kind, _ component.ID, name string) (storage.Client, error) {
+	if d.byName[name] == nil {
+		d.byName[name] = &disk{values: map[string][]byte{}}
+	}
+	return d.byName[name], nil
+}
+
+// copied returns what the disks have now: what a process that is killed leaves.
+func (d *disks) copied() *disks {
+	c := newDisks()
+	for name, one := range d.byName {
+		c.byName[name] = &disk{values: one.content()}
+	}
+	return c
+}
+
+// watching is a connector with outputs to all signals.
+type watching struct {
+	*backend
+	all       []connector.Logs
+	telemetry *componenttest.Telemetry
+}
+
+func startWatching(t testing.TB, d *disks, change func(*Config)) *watching {
+	t.Helper()
+	factory := NewFactory()
+	config := factory.CreateDefaultConfig().(*Config)
+	extensions := host{}
+	if d != nil {
+		config.Storage, extensions[diskID] = &diskID, d
+	}
+	if change != nil {
+		change(config)
+	}
+	w := &watching{backend: &backend{}, telemetry: componenttest.NewTelemetry()}
+	settings := connectortest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type)
+	settings.TelemetrySettings = w.telemetry.NewTelemetrySettings()
+	traces, err := factory.CreateLogsToTraces(t.Context(), settings, config, &sink{})
+	require.NoError(t, err)
+	logs, err := factory.CreateLogsToLogs(t.Context(), settings, config, w.backend)
+	require.NoError(t, err)
+	metrics, err := factory.CreateLogsToMetrics(t.Context(), settings, config, w.backend)
+	require.NoError(t, err)
+	w.all = []connector.Logs{traces, logs, metrics}
+	for _, one := range w.all {
+		require.NoError(t, one.Start(t.Context(), extensions))
+	}
+	return w
+}
+
+// consume gives each output the same records, as the Collector does.
+func (w *watching) consume(t testing.TB, logs plog.Logs) {
+	t.Helper()
+	for _, one := range w.all {
+		require.NoError(t, one.ConsumeLogs(t.Context(), logs))
+	}
+}
+
+func (w *watching) stop(t testing.TB) {
+	t.Helper()
+	for _, one := range w.all {
+		require.NoError(t, one.Shutdown(context.WithoutCancel(t.Context())))
+	}
+	require.NoError(t, w.telemetry.Shutdown(context.WithoutCancel(t.Context())))
+}
+
+// tell gives the connector the records of a story when their time comes.
+func (w *watching) tell(t testing.TB, lines string) {
+	t.Helper()
+	epoch := time.Now()
+	for _, r := range story.Records(lines) {
+		time.Sleep(time.Until(epoch.Add(r.At)))
+		w.consume(t, r.Logs(epoch))
+	}
+}
+
+const noHost = `failed to do request: Head "https://registry.example/v2/app/manifests/1": dial tcp: lookup registry.example: no such host`
+
+func TestAFaultOfManyIsOneProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, nil, nil)
+		w.tell(t, "0s Deployment/web0 ScalingReplicaSet namespace=team-0: Scaled up replica set web0-aaa from 0 to 5\n"+faultLines())
+		time.Sleep(15 * time.Minute)
+		w.stop(t)
+		opened, ended := 0, told{}
+		for _, r := range w.of("k8s.problem") {
+			switch r.text("k8s.problem.state") {
+			case "opened":
+				opened++
+			case "ended":
+				ended = r
+			}
+		}
+		assert.Equal(t, 1, opened, w.lines("k8s.problem"))
+		assert.Equal(t, "pull from registry.example fails: 12 workloads in 3 namespaces, 60 pods; the cause: the registry registry.example does not answer: no such host", ended.body)
+		assert.Equal(t, map[string]any{"k8s.cluster.uid": "cluster"}, ended.resource)
+		for name, want := range map[string]any{
+			"k8s.problem.schema": int64(1), "k8s.problem.class": "image", "k8s.problem.workloads": int64(12), "k8s.problem.pods": int64(60), "k8s.problem.nodes": int64(5),
+			"k8s.problem.end_reason": "the image was pulled", "k8s.problem.previous": int64(0),
+			"k8s.problem.causes": []any{"the registry registry.example does not answer: no such host"},
+		} {
+			assert.Equal(t, want, ended.attributes[name], name)
+		}
+	})
+}
+
+// faultLines are those of 12 workloads in 3 namespaces, each with 5 pods whose image cannot be pulled for three minutes.
+func faultLines() string {
+	var lines []string
+	for step, what := range []string{
+		`!Failed{app} node=node-%d namespace=team-%d: Failed to pull image "registry.example/app:1": ` + noHost,
+		`Pulled{app} node=node-%d namespace=team-%d: Successfully pulled image "registry.example/app:1" in 1s (1s including waiting)`,
+	} {
+		for w := range 12 {
+			for pod := range 5 {
+				lines = append(lines, fmt.Sprintf("%ds Pod/web%d-aaa-%d "+what, 5+180*step+w, w, pod, pod, w%3))
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestTheRecordOfAProblem has the workload with its tags as the resource.
+func TestTheRecordOfAProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, nil, nil)
+		logs := story.Records("0s Pod/web-aaa-1 !BackOff{app} node=node-1: Back-off restarting failed container")[0].Logs(time.Now())
+		attributes := logs.ResourceLogs().At(0).Resource().Attributes()
+		attributes.PutStr("team", "checkout")
+		attributes.PutStr("service.name", "web")
+		attributes.PutStr("k8s.pod.name", "web-aaa-1")
+		w.consume(t, logs)
+		time.Sleep(30 * time.Second)
+		w.stop(t)
+		require.Len(t, w.of("k8s.problem"), 1)
+		r := w.of("k8s.problem")[0]
+		assert.Equal(t, "deployment web in shop: a container ends by itself, again and again; the cause is not known", r.body)
+		assert.Equal(t, map[string]any{
+			"k8s.cluster.uid": "cluster", "k8s.namespace.name": "shop", "k8s.workload.api_version": "apps/v1", "k8s.workload.kind": "Deployment",
+			"k8s.workload.name": "web", "k8s.workload.uid": "uid-web", "team": "checkout", "service.name": "web",
+		}, r.resource)
+		assert.Equal(t, []any{"web-aaa-1"}, r.attributes["k8s.problem.pod.names"])
+		assert.Equal(t, r.text("k8s.problem.id")+"-opened", r.text("log.record.uid"))
+	})
+}
+
+// TestKilledAnywhere: what was told is not told again, but for what a crash kept from being saved, with the same uid. What
+// ended meanwhile ends.
+func TestKilledAnywhere(t *testing.T) {
+	const lines = "0s Pod/web-aaa-1 !FailedScheduling: no room\n30s Pod/api-aaa-1 !BackOff{app} node=node-1: Back-off restarting failed container\n" +
+		"100s Pod/web-aaa-1 Scheduled: Successfully assigned shop/web-aaa-1 to node-1\n200s Deployment/cart ScalingReplicaSet: Scaled up replica set cart-aaa from 1 to 3"
+	for killed := range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDisks()
+			first := startWatching(t, d, nil)
+			var second *watching
+			epoch := time.Now()
+			kill := epoch.Add(time.Duration(killed)*15*time.Second + 1500*time.Millisecond) // What came in the last second is lost.
+			restart := func() {
+				time.Sleep(time.Until(kill))
+				left := d.copied()
+				first.set(nil, true) // Nobody hears of what it does afterwards.
+				second = startWatching(t, left, nil)
+				go first.stop(t)
+			}
+			for _, r := range story.Records(lines) {
+				if second == nil && epoch.Add(r.At).After(kill) {
+					restart()
+				}
+				time.Sleep(time.Until(epoch.Add(r.At)))
+				if second != nil {
+					second.consume(t, r.Logs(epoch))
+				} else {
+					first.consume(t, r.Logs(epoch))
+				}
+			}
+			if second == nil {
+				restart()
+			}
+			time.Sleep(30 * time.Minute)
+			second.stop(t)
+			states := map[string][]string{}
+			uids := map[string]bool{}
+			for _, r := range slices.Concat(first.told, second.told) {
+				if r.event == "k8s.problem" && !uids[r.text("log.record.uid")] {
+					states[r.text("k8s.problem.id")] = append(states[r.text("k8s.problem.id")], r.text("k8s.problem.state"))
+				}
+				uids[r.text("log.record.uid")] = true
+			}
+			assert.Len(t, states, 2, "killed after %v", time.Duration(killed)*15*time.Second)
+			for id, all := range states {
+				assert.Equal(t, []string{"opened", "ended"}, all, "%s, killed after %v", id, time.Duration(killed)*15*time.Second)
+			}
+		})
+	}
+}
+
+func TestTheGauge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, nil, nil)
+		w.tell(t, "0s Pod/web-aaa-1 !FailedScheduling: no room\n95s Pod/web-aaa-1 Scheduled: Successfully assigned shop/web-aaa-1 to node-1")
+		time.Sleep(10 * time.Minute)
+		w.stop(t)
+		require.GreaterOrEqual(t, len(w.points), 4)
+		last := len(w.points) - 1
+		assert.Equal(t, "web schedule=0", w.points[last])
+		for _, point := range w.points[:last] {
+			assert.Equal(t, "web schedule=1", point)
+		}
+	})
+}
+
+// TestAHealthyDay: deployments are changes, each with a begin and an end, and no problems.
+func TestAHealthyDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, nil, nil)
+		for i := range 60 {
+			old, next := string(rune('a'+i%26))+fmt.Sprint(i), string(rune('a'+i%26))+fmt.Sprint(i+1)
+			w.tell(t, fmt.Sprintf(`0s Deployment/web ScalingReplicaSet event=%[3]d-1: Scaled up replica set web-%[2]s from 0 to 1
+0s ReplicaSet/web-%[2]s SuccessfulCreate: Created pod: web-%[2]s-1
+0s Pod/web-%[2]s-1 Scheduled: Successfully assigned shop/web-%[2]s-1 to node-1
+2s Pod/web-%[2]s-1 Started{app} node=node-1: Started container app
+10s Deployment/web ScalingReplicaSet event=%[3]d-2: Scaled down replica set web-%[1]s from 1 to 0
+10s ReplicaSet/web-%[1]s SuccessfulDelete: Deleted pod: web-%[1]s-1
+10s Pod/web-%[1]s-1 Killing{app} node=node-1: Stopping container app`, old, next, i))
+			time.Sleep(24 * time.Minute)
+		}
+		w.stop(t)
+		assert.Empty(t, w.lines("k8s.problem"))
+		changes := w.lines("k8s.change")
+		assert.GreaterOrEqual(t, len(changes), 60)
+		assert.LessOrEqual(t, len(changes), 120)
+		uids := map[string]bool{}
+		for _, r := range w.of("k8s.change") {
+			assert.False(t, uids[r.text("log.record.uid")], r.body)
+			uids[r.text("log.record.uid")] = true
+		}
+	})
+}
+
+// TestTheRecordsOfOthers are never delayed or rejected, whatever the pipeline of problems does.
+func TestTheRecordsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, newDisks(), nil)
+		w.set(nil, true)
+		w.tell(t, "0s Pod/web-aaa-1 !BackOff{app} node=node-1: Back-off restarting failed container")
+		time.Sleep(30 * time.Second)
+		began := time.Now()
+		for i := range 30_000 {
+			w.consume(t, story.Records(fmt.Sprintf("0s Pod/web-aaa-1 !Odd event=%d: m", i))[0].Logs(began))
+		}
+		assert.Zero(t, time.Since(began))
+		w.set(consumererror.NewPermanent(errors.New("no")), false)
+		time.Sleep(2 * time.Minute)
+		w.set(nil, false)
+		missed, err := w.telemetry.GetMetric("otelcol_kube_incidents_records_missed")
+		require.NoError(t, err)
+		assert.NotNil(t, missed)
+		w.stop(t)
+	})
+}
+
+// TestAPipelineThatRejectsForAWhile loses nothing.
+func TestAPipelineThatRejectsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, nil, nil)
+		w.set(errors.New("busy"), false)
+		w.tell(t, "0s Pod/web-aaa-1 !FailedScheduling: no room\n95s Pod/web-aaa-1 Scheduled: Successfully assigned shop/web-aaa-1 to node-1")
+		time.Sleep(time.Minute)
+		assert.Empty(t, w.of("k8s.problem"))
+		w.set(nil, false)
+		time.Sleep(time.Minute)
+		w.stop(t)
+		assert.Equal(t, []string{
+			"opened: deployment web in shop: no node has room for a pod; the cause is not known",
+			"ended: deployment web in shop: no node has room for a pod; the cause is not known",
+		}, w.lines("k8s.problem"))
+	})
+}
+
+// TestStampedRecordsAndProblems share an output.
+func TestStampedRecordsAndProblems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, nil, func(c *Config) { c.Stamp = true })
+		w.tell(t, "0s Pod/web-aaa-1 !BackOff{app} node=node-1: Back-off restarting failed container")
+		time.Sleep(30 * time.Second)
+		w.stop(t)
+		assert.Len(t, w.of("k8s.event"), 1)
+		assert.Len(t, w.of("k8s.problem"), 1)
+	})
+}
+
+// TestDamagedProblems: an entry that cannot be read costs only this entry.
+func TestDamagedProblems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisks()
+		w := startWatching(t, d, nil)
+		w.tell(t, "0s Pod/web-aaa-1 !BackOff{app} node=node-1: Back-off restarting failed container")
+		time.Sleep(30 * time.Second)
+		w.stop(t)
+		kept := d.byName["problems"]
+		for _, name := range slices.Sorted(maps.Keys(kept.content())) {
+			if name != "head" {
+				require.NoError(t, kept.Set(t.Context(), name, []byte(`{"f": [{}], "p": 1}`)))
+			}
+		}
+		w = startWatching(t, d, nil)
+		time.Sleep(30 * time.Second)
+		w.stop(t)
+		assert.Empty(t, w.of("k8s.problem"))
+	})
+}
