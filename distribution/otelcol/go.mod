@@ -6,9 +6,9 @@ go 1.26.0
 
 require (
 	github.com/kubeevents/kubeeventsreceiver v0.1.0
+	github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.1.0
-	github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/statusextension v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.161.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.161.0
