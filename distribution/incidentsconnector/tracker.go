@@ -21,6 +21,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 const (
@@ -101,6 +102,11 @@ func (t *tracker) start(ctx context.Context, host component.Host) error {
 		t.loops.Go(func() { t.deliverUntil(running) })
 		if t.watch.isWanted() {
 			t.loops.Go(func() { t.watch.run(running) })
+			for _, extension := range host.GetExtensions() {
+				if status, ok := extension.(*statusextension.Extension); ok {
+					status.Remember(t.watch)
+				}
+			}
 		}
 		if t.saved != nil {
 			t.loops.Go(func() { t.saved.run(running) })

@@ -36,13 +36,15 @@ type watch struct {
 	settings  connector.Settings
 	telemetry *metadata.TelemetryBuilder
 	own       attribute.KeyValue
-	harmless  []string
 	logs      consumer.Logs    // nil: no pipeline wants problems and changes
 	metrics   consumer.Metrics // nil: no pipeline wants the gauge
 	store     *store           // nil: there is no storage
 
 	mu      sync.Mutex // guards pending
 	pending []*incident.Fact
+
+	// remembering guards the tracker, which the page reads. Only the loop changes it.
+	remembering sync.RWMutex
 
 	model   *incident.Model
 	tracker problem.Tracker
@@ -137,7 +139,10 @@ func (w *watch) look(ctx context.Context, now time.Time) {
 			w.gauge.note(p, at)
 		}
 	}
-	for _, u := range w.tracker.Look(now, problems) {
+	w.remembering.Lock()
+	news := w.tracker.Look(now, problems)
+	w.remembering.Unlock()
+	for _, u := range news {
 		w.telemetry.KubeIncidentsProblems.Add(ctx, 1, metric.WithAttributes(w.own, attribute.String("state", u.State)))
 		w.gauge.note(&u.Problem, at)
 		w.outbox.add(item{logs: recordOfProblem(&u, at, now, w.settings.BuildInfo.Version), problem: &u.Problem, opens: u.State == problem.Opened})
@@ -146,6 +151,20 @@ func (w *watch) look(ctx context.Context, now time.Time) {
 		w.outbox.add(item{logs: recordOfChange(&n, at, now, w.settings.BuildInfo.Version), change: n.ID})
 	}
 	w.took = time.Since(now)
+}
+
+// Known implements statusextension.History.
+func (w *watch) Known(series []string) (open *problem.Problem, previous []problem.Problem) {
+	w.remembering.RLock()
+	defer w.remembering.RUnlock()
+	return w.tracker.Known(series)
+}
+
+// Since implements statusextension.History.
+func (w *watch) Since(at time.Time) []problem.Problem {
+	w.remembering.RLock()
+	defer w.remembering.RUnlock()
+	return w.tracker.Since(at)
 }
 
 // deliver delivers what the pipelines want. What they reject waits.

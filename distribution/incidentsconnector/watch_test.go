@@ -281,7 +281,11 @@ func TestKilledAnywhere(t *testing.T) {
 				left := d.copied()
 				first.set(nil, true) // Nobody hears of what it does afterwards.
 				second = startWatching(t, left, nil)
-				go first.stop(t)
+				go func() {
+					for _, one := range first.all {
+						_ = one.Shutdown(context.WithoutCancel(t.Context()))
+					}
+				}()
 			}
 			for _, r := range story.Records(lines) {
 				if second == nil && epoch.Add(r.At).After(kill) {

@@ -35,7 +35,7 @@ type tool struct {
 var tools = []tool{
 	{
 		"problems", "Problems", "What is wrong, with causes: what goes on first, then what is over.",
-		[]string{"namespace", "minutes"}, 10, false, replyWith(forAgents, (*reply).addProblems),
+		[]string{"namespace", "minutes", "since"}, 10, false, replyWith(forAgents, (*reply).addProblems, (*reply).addHistory),
 	},
 	{
 		"what_changed", "What changed", "The problems of a workload with their causes, and all its changes before a time.",
@@ -63,6 +63,7 @@ var arguments = map[string]argument{
 	"minutes":   {"integer", "how far back: 5, 10, 30 or 60 (default)"},
 	"workload":  {"string", "name, kind/name or id of a workload, or of a pod or another object that it owns"},
 	"time":      {"string", "what changed before this time, such as 2026-01-02T15:04:05Z; default: now"},
+	"since":     {"string", "also the problems since this time within 30 days, in history, such as 2026-01-02T15:04:05Z"},
 	"before":    {"string", "only changes before this time, such as 2026-01-02T15:04:05Z"},
 	"reason":    {"string", ""},
 	"type":      {"string", "Warning or Normal"},

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
@@ -26,7 +28,8 @@ type view struct {
 	filter   filter
 	key      incident.Key // of the workload that the filter chooses, after resolve
 	delivery statusextension.Delivery
-	arrived  time.Time // when the last records came
+	arrived  time.Time               // when the last records came
+	history  statusextension.History // nil: no connector remembers problems
 	missed   int64
 	ctx      context.Context // of the viewer
 }
@@ -146,6 +149,7 @@ type reply struct {
 	Changes   []json.RawMessage `json:"changes,omitzero"`
 	Rollouts  []json.RawMessage `json:"rollouts,omitzero"`
 	Events    []json.RawMessage `json:"events,omitzero"`
+	History   []json.RawMessage `json:"history,omitzero"` // what a connector remembers since a time
 
 	*view
 	style
@@ -212,6 +216,61 @@ func fit[T, S any](r *reply, name string, all []T, show func(T) S) []json.RawMes
 
 func (r *reply) addProblems() { r.Problems = fit(r, "problems", r.at().Problems(), r.problem) }
 
+// addHistory adds the problems since a time that the filter has, of what it chooses.
+func (r *reply) addHistory() {
+	if r.filter.Since.IsZero() {
+		return
+	}
+	if r.history == nil {
+		r.err = requestError{errors.New("since needs the connector kube_incidents with an output of logs or metrics in this Collector, and the extension kube_events_status"), http.StatusBadRequest}
+		return
+	}
+	all := slices.DeleteFunc(r.history.Since(r.filter.Since), func(p problem.Problem) bool {
+		isOther := r.filter.Workload != "" && p.Key.ID() != r.key.ID()
+		return isOther || r.filter.Namespace != "" && p.Key.Namespace != r.filter.Namespace
+	})
+	r.History = fit(r, "history", all, rememberedOf)
+}
+
+// remembered is a problem that a connector remembers.
+type remembered struct {
+	ID       string       `json:"id"`
+	Key      incident.Key `json:"workload"`
+	Class    string       `json:"class"`
+	Sentence string       `json:"text"`
+	Onset    time.Time    `json:"since"`
+	Over     time.Time    `json:"over,omitzero"`
+	Because  string       `json:"because,omitempty"`
+}
+
+func rememberedOf(p problem.Problem) remembered {
+	return remembered{p.ID, p.Key, p.Class, p.Sentence, p.Onset, p.Over, p.Because}
+}
+
+// earlier are the same problems before.
+type earlier struct {
+	Times int        `json:"times"`
+	Since time.Time  `json:"since"` // the first one
+	Last  remembered `json:"last"`
+}
+
+// remember returns the id that records have of a problem, and what was before; nil: nothing, or no connector
+// remembers it.
+func (v *view) remember(p *incident.Problem) (id string, before *earlier) {
+	if v.history == nil {
+		return p.ID, nil
+	}
+	open, previous := v.history.Known(p.AllSeries())
+	previous = slices.DeleteFunc(previous, func(one problem.Problem) bool { return !one.Over.Before(p.Onset) })
+	if len(previous) > 0 {
+		before = &earlier{len(previous), previous[len(previous)-1].Onset, rememberedOf(previous[0])}
+	}
+	if open != nil && p.Over.IsZero() {
+		return open.ID, before
+	}
+	return p.ID, before
+}
+
 func (r *reply) addChanges() { r.Changes = fit(r, "changes", r.at().Changes(), r.change) }
 
 func (r *reply) addWorkloads() { r.Workloads = fit(r, "workloads", r.at().Workloads(), r.summary) }
@@ -230,13 +289,14 @@ func (r *reply) addSummary() {
 	}
 }
 
-// problem is a problem whose lists may be cut.
-type problem struct {
+// shownProblem is a problem whose lists may be cut.
+type shownProblem struct {
 	incident.Problem
-	Total totals `json:"total,omitempty"`
+	Before *earlier `json:"before,omitempty"` // within 30 days
+	Total  totals   `json:"total,omitempty"`
 }
 
-func (r *reply) problem(p incident.Problem) problem {
+func (r *reply) problem(p incident.Problem) shownProblem {
 	total := totals{}
 	p.Earlier = cut(total, "earlier", p.Earlier, r.below)
 	p.Revisions = cut(total, "revisions", p.Revisions, r.below)
@@ -247,7 +307,9 @@ func (r *reply) problem(p incident.Problem) problem {
 		c.Change = r.change(c.Change)
 		return c
 	})
-	return problem{p, total}
+	id, before := r.remember(&p)
+	p.ID = id
+	return shownProblem{p, before, total}
 }
 
 // cut returns the first values of a list, and notes its length.

@@ -41,6 +41,7 @@ const maxLook = 5 * time.Second
 type board struct {
 	clock    func() time.Time
 	delivery func() statusextension.Delivery // whether the receiver works
+	history  func() statusextension.History  // what a connector remembers; it can return nil
 	missed   atomic.Int64                    // records that were dropped, because the model was in use for too long
 	news     atomic.Int64                    // how often records have come
 	arrived  atomic.Int64                    // Unix time in ns of the last records, or of the start
@@ -82,7 +83,7 @@ func unknown() statusextension.Delivery {
 
 func newBoard(clock func() time.Time) *board {
 	b := &board{
-		clock: clock, delivery: unknown, turn: make(chan struct{}, 1), maxLook: maxLook, model: incident.NewModel(clock()), cache: map[request]*answer{},
+		clock: clock, delivery: unknown, history: func() statusextension.History { return nil }, turn: make(chan struct{}, 1), maxLook: maxLook, model: incident.NewModel(clock()), cache: map[request]*answer{},
 	}
 	b.arrived.Store(clock().UnixNano())
 	return b
@@ -180,7 +181,8 @@ func (b *board) compute(ctx context.Context, of request, compute func(*view) ([]
 	news := b.news.Load() // Those that come from now on may be in the answer, or not.
 	b.addAside()
 	v := &view{
-		model: b.model, now: b.clock().UTC(), filter: of.filter, delivery: of.delivery,
+		history: b.history(),
+		model:   b.model, now: b.clock().UTC(), filter: of.filter, delivery: of.delivery,
 		arrived: timeAt(b.arrived.Load()), missed: b.missed.Load(), ctx: ctx,
 	}
 	if err := v.inTime(); err != nil {

@@ -104,7 +104,7 @@ func TestTheListsOfAProblemAreCut(t *testing.T) {
 		Earlier: make([]time.Time, 5), Revisions: five, Pods: five, Nodes: five, Records: five,
 		Causes: []incident.Cause{{Change: incident.Change{Records: five}}},
 	}
-	r := &reply{style: style{below: 3}}
+	r := &reply{style: style{below: 3}, view: &view{}}
 	shown := r.problem(p)
 	assert.Equal(t, totals{"earlier": 5, "revisions": 5, "pods": 5, "nodes": 5, "records": 5}, shown.Total)
 	for _, list := range [][]string{shown.Revisions, shown.Pods, shown.Nodes, shown.Records, shown.Causes[0].Records} {

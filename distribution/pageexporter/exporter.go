@@ -43,7 +43,7 @@ func newPageExporter(config *Config, settings exporter.Settings) *pageExporter {
 func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	for _, extension := range host.GetExtensions() {
 		if receivers, ok := extension.(*statusextension.Extension); ok {
-			e.board.delivery = receivers.Delivery
+			e.board.delivery, e.board.history = receivers.Delivery, receivers.History
 		}
 	}
 	handler := newHandler(e.board, e.config, e.settings.BuildInfo.Version)

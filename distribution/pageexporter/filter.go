@@ -17,9 +17,10 @@ import (
 
 // filter has what a viewer has chosen. It restricts all answers.
 type filter struct {
-	incident.Query     // its times are zero unless the viewer chose them
-	Minutes        int // how far back the answer looks; 0: From and Until say it
-	Limit          int // of events
+	incident.Query           // its times are zero unless the viewer chose them
+	Minutes        int       // how far back the answer looks; 0: From and Until say it
+	Limit          int       // of events
+	Since          time.Time // of the problems that a connector remembers; zero: none are wanted
 }
 
 // The values of minutes, the default first, and of type, and the bounds of limit.
@@ -40,6 +41,7 @@ var parameters = map[string]func(f *filter, value string) error{
 	"reason":    func(f *filter, value string) error { f.Reason = value; return nil },
 	"manifest":  func(f *filter, value string) error { f.Manifest = value; return nil },
 	"from":      func(f *filter, value string) error { return setTime(&f.From, value) },
+	"since":     func(f *filter, value string) error { return setTime(&f.Since, value) },
 	"until":     func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"before":    func(f *filter, value string) error { return setTime(&f.Until, value) },
 	"time":      func(f *filter, value string) error { return setTime(&f.Until, value) },

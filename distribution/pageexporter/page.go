@@ -36,6 +36,14 @@ type page struct {
 	Hidden    totals             // how many problems and workloads are not shown
 	One       *workloadPage
 	Chains    map[string][]incident.Object // by record: from the workload down to the object of its message
+
+	view *view
+}
+
+// Before returns what was before a problem; nil: nothing that is remembered.
+func (p *page) Before(of incident.Problem) *earlier {
+	_, before := p.view.remember(&of)
+	return before
 }
 
 // selection is a list from which a viewer chooses a value.
@@ -60,6 +68,7 @@ type workloadPage struct {
 
 // The page has all times in UTC. Its script shows them in the viewer's time zone.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"day":     func(t time.Time) string { return t.UTC().Format("2 January") },
 	"clock":   func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 	"moment":  timeIn,
 	"field":   func(t time.Time) string { return strings.TrimSuffix(timeIn(t), ":00Z") },
@@ -103,7 +112,7 @@ func (v *view) page(less cutting) *page {
 	at, f := v.at(), v.filter
 	p := &page{
 		head: v.head(), Filter: f, Selects: selections(at.Values(), f, less.of(valuesShown)),
-		Chart: chartOf(at.Counts(bars)), Chains: map[string][]incident.Object{}, Hidden: totals{},
+		Chart: chartOf(at.Counts(bars)), Chains: map[string][]incident.Object{}, Hidden: totals{}, view: v,
 	}
 	p.Partial = p.RecordsSince.After(p.From) || !p.Gap.From.IsZero()
 	workloads, troubled := at.Workloads(), map[string]bool{}

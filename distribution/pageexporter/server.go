@@ -121,7 +121,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload s
 
 // endpoints are the answers of the API by their names.
 var endpoints = map[string]func(*view) ([]byte, error){
-	"problems":  replyWith(forPrograms, (*reply).addProblems),
+	"problems":  replyWith(forPrograms, (*reply).addProblems, (*reply).addHistory),
 	"changes":   replyWith(forPrograms, (*reply).addChanges),
 	"workloads": replyWith(forPrograms, (*reply).addWorkloads),
 	"events":    replyWith(forPrograms, (*reply).addEvents),

@@ -2,7 +2,7 @@
 
 // Package statusextension is the Collector extension `kube_events_status`. The Collector reports the status
 // of its components to extensions only. This one keeps that of the kube_events receivers, so that the page
-// claims no more than it knows.
+// claims no more than it knows, and passes what kube_incidents remembers to the page.
 package statusextension
 
 import (
@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/pipeline"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
 )
 
 var (
@@ -42,6 +44,30 @@ type Extension struct {
 	receivers map[componentstatus.InstanceID]*componentstatus.Event // the last status of each
 	takers    map[componentstatus.InstanceID]bool                   // pages and connectors
 	delivery  Delivery
+	history   History
+}
+
+// History is what a connector of this Collector remembers of problems. It may be used concurrently.
+type History interface {
+	// Known returns the open problem that has one of the series, and those that were before, the newest
+	// first. A nil problem is not open.
+	Known(series []string) (open *problem.Problem, previous []problem.Problem)
+	// Since returns the problems that were open at a time or later, the newest first.
+	Since(at time.Time) []problem.Problem
+}
+
+// Remember sets what History returns. The connector calls it at its start.
+func (e *Extension) Remember(h History) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.history = h
+}
+
+// History returns what is remembered; nil: no connector remembers problems.
+func (e *Extension) History() History {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.history
 }
 
 // New returns an Extension that knows of no receiver.

@@ -3,6 +3,7 @@ module github.com/kubeevents/kubeeventsreceiver/distribution/statusextension
 go 1.26.0
 
 require (
+	github.com/kubeevents/kubeeventsreceiver v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/collector/component v1.67.0
 	go.opentelemetry.io/collector/component/componentstatus v0.161.0
@@ -37,3 +38,5 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
+
+replace github.com/kubeevents/kubeeventsreceiver => ../..

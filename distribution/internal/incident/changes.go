@@ -168,7 +168,7 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 		}
 		switch {
 		case rollout.IsJob(r.Revision):
-		case r.Replaced == "" && r.Reason != rollout.Rollback:
+		case r.Replaced == "" && r.Reason != rollout.Rollback && len(r.Template.Changes) == 0:
 			c.what = firstRolledOut
 		default:
 			c.what = rolledOut

@@ -260,6 +260,26 @@ func (t *Tracker) previous(p *Problem) (all []Problem) {
 	return all
 }
 
+// Known returns the open problem that has one of the series, and the earlier ones, the newest first. A nil
+// problem is not open.
+func (t *Tracker) Known(series []string) (open *Problem, previous []Problem) {
+	has := func(p *Problem) bool {
+		return slices.ContainsFunc(p.all(), func(one string) bool { return slices.Contains(series, one) })
+	}
+	for _, p := range t.Open {
+		if open == nil && has(p) {
+			known := *p
+			open = &known
+		}
+	}
+	for _, p := range slices.Backward(t.Closed) {
+		if has(&p) {
+			previous = append(previous, p)
+		}
+	}
+	return open, previous
+}
+
 // measure computes the bytes of what was read.
 func (t *Tracker) measure() {
 	for i := range t.Closed {

@@ -95,7 +95,7 @@ func (s *Rollout) reason(x *run, returns bool) string {
 		return Rollback
 	case s.Replaced != "" && len(s.Images) > 0 && maps.Equal(s.Images, s.Former):
 		return Restart
-	case s.Replaced != "":
+	case s.Replaced != "", len(s.Template.Changes) > 0:
 		return Update
 	case hadTime && x.begins:
 		return First

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
+)
+
+// remembering returns a board whose problems a connector remembers: the open one under another id, and two
+// that are over.
+func remembering(t *testing.T) *board {
+	t.Helper()
+	b := boardOf("0:10 Pod/web-aaa-1 !BackOff{app}: Back-off restarting failed container app")
+	shown := b.model.At(context.Background(), b.clock(), incident.Query{}).Problems()
+	require.Len(t, shown, 1)
+	day := 24 * time.Hour
+	p := problem.Problem{Series: shown[0].Series, Key: shown[0].Key, Class: "crash", Sentence: "deployment web in shop: a container ends by itself, again and again"}
+	tracker := &problem.Tracker{}
+	for id, ago := range map[string]time.Duration{"first": 20 * day, "second": 2 * day} {
+		over := p
+		over.ID, over.Onset, over.Over, over.Because = id, b.clock().Add(-ago), b.clock().Add(-ago+time.Hour), "the container has run since"
+		tracker.Closed = append(tracker.Closed, over)
+	}
+	if tracker.Closed[0].ID == "second" {
+		tracker.Closed[0], tracker.Closed[1] = tracker.Closed[1], tracker.Closed[0]
+	}
+	p.ID, p.Onset = "told", shown[0].Onset
+	tracker.Open = []*problem.Problem{&p}
+	b.history = func() statusextension.History { return tracker }
+	return b
+}
+
+// TestTheIDOfARecord is that of the page, and the page says what was before.
+func TestTheIDOfARecord(t *testing.T) {
+	b := remembering(t)
+	_, body := fetch(t, b, "/api/problems")
+	var told struct {
+		Problems []struct {
+			ID     string
+			Before struct {
+				Times int
+				Last  struct{ ID, Because string }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &told))
+	require.Len(t, told.Problems, 1)
+	assert.Equal(t, "told", told.Problems[0].ID)
+	assert.Equal(t, 2, told.Problems[0].Before.Times)
+	assert.Equal(t, "second", told.Problems[0].Before.Last.ID)
+	_, page := fetch(t, b, "/")
+	assert.Contains(t, page, "Before: 2 times since 9 February. The last one ended")
+	assert.Contains(t, page, "the container has run since")
+}
+
+// TestProblemsOfThirtyDays are for programs and agents.
+func TestProblemsOfThirtyDays(t *testing.T) {
+	b := remembering(t)
+	for path, want := range map[string][]string{
+		"/api/problems?since=2026-02-01T00:00:00Z":                 {"told", "second", "first"},
+		"/api/problems?since=2026-02-20T00:00:00Z":                 {"told", "second"},
+		"/api/problems?since=2026-02-20T00:00:00Z&workload=web":    {"told", "second"},
+		"/api/problems?since=2026-02-20T00:00:00Z&namespace=other": nil,
+	} {
+		_, body := fetch(t, b, path)
+		var told struct{ History []struct{ ID string } }
+		require.NoError(t, json.Unmarshal([]byte(body), &told))
+		var ids []string
+		for _, p := range told.History {
+			ids = append(ids, p.ID)
+		}
+		assert.Equal(t, want, ids, path)
+	}
+	text, failed := call(t, agentOf(t, b), "problems", map[string]any{"since": "2026-02-20T00:00:00Z"})
+	assert.False(t, failed)
+	assert.Contains(t, text, `"history":[{"id":"told"`)
+
+	status, body := fetch(t, boardOf(""), "/api/problems?since=2026-02-20T00:00:00Z")
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, body, "since needs the connector kube_incidents")
+}
