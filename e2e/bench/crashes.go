@@ -60,7 +60,7 @@ func planCrash(pod int, begin, length time.Duration) (changes []change) {
 func (c *cluster) crash(ctx context.Context, pod corev1.ObjectReference, restarts int, pause time.Duration) error {
 	now := time.Now()
 	status := corev1.ContainerStatus{
-		Name: "main", RestartCount: int32(restarts), Image: "example.com/app", ImageID: "example.com/app@sha256:0", //nolint:gosec // It is small.
+		Name: "main", RestartCount: int32(restarts), Image: "example.com/app", ImageID: "example.com/app@sha256:0",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
 			Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container=main pod=%s_%s(%s)", pause, pod.Name, pod.Namespace, pod.UID),
 		}},
