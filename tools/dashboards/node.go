@@ -37,7 +37,7 @@ func node(v variant) layout {
 			{4, nodeNumbers(chosen)},
 			{8, []cell{
 				{8, bars("Warnings by object", "Occurrences within the time of a bar, of the ten objects with the most warnings.",
-					most(10, "k8s_workload_name", append(chosen, warnings)...), "{{k8s_workload_name}}")},
+					most("k8s_workload_name", append(chosen, warnings)...), "{{k8s_workload_name}}")},
 				{8, barsOfReasons("Warnings by reason", append(chosen, warnings))},
 				{8, barsOfReasons("Normal events by reason", append(chosen, normal))},
 			}},

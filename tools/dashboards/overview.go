@@ -23,7 +23,7 @@ func overview(v variant) layout {
 	return layout{name: "overview", builder: d, sections: []section{{lines: []line{
 		{4, overviewNumbers()},
 		{8, []cell{{12, byType("Events by type", ofCluster, ofNamespaces)}, {12, bars("Warnings by namespace", "The ten namespaces with the most warnings.",
-			named(most(10, "k8s_namespace_name", ofCluster, ofNamespaces, warnings), "k8s_namespace_name", "(no namespace)"), "{{k8s_namespace_name}}")}}},
+			named(most("k8s_namespace_name", ofCluster, ofNamespaces, warnings), "k8s_namespace_name", "(no namespace)"), "{{k8s_namespace_name}}")}}},
 		{9, []cell{{10, topWorkloads(v)}, {7, topReasons(v)}, {7, rowsOfNewReasons(v)}}},
 		{10, []cell{{24, allWarnings(v)}}},
 		{8, []cell{{24, clusterScopedWarnings(v)}}},

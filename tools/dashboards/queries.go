@@ -77,8 +77,8 @@ func each(by string, matchers ...string) string {
 
 // most returns the same for the groups with the most occurrences in the time range. Without @ end(),
 // there would be other groups at each time.
-func most(n int, by string, matchers ...string) string {
-	return fmt.Sprintf("%s and topk(%d, sum by (%s) (%s) > 0)", each(by, matchers...), n, by, increased("[$__range] @ end()", matchers...))
+func most(by string, matchers ...string) string {
+	return fmt.Sprintf("%s and topk(10, sum by (%s) (%s) > 0)", each(by, matchers...), by, increased("[$__range] @ end()", matchers...))
 }
 
 func topk(n int, query string) string { return fmt.Sprintf("topk(%d, %s)", n, query) }

@@ -72,14 +72,14 @@ func workloadNumbers(chosen []string) []cell {
 // barsOfReasons returns the ten most frequent reasons over time.
 func barsOfReasons(title string, matchers []string) cog.Builder[dashboard.Panel] {
 	return bars(title, "Occurrences within the time of a bar, of the ten most frequent reasons. One event may have many occurrences.",
-		most(10, "k8s_event_reason", matchers...), "{{k8s_event_reason}}")
+		most("k8s_event_reason", matchers...), "{{k8s_event_reason}}")
 }
 
 // endsOfContainers returns why containers ended, over time. Each start after an end says so once; other events
 // say it again.
 func endsOfContainers(chosen []string) cog.Builder[dashboard.Panel] {
 	return bars("Ends of containers that started again", "Why they ended, such as OOMKilled, Error or Completed. Ends without another start are in the records only.",
-		most(10, lastTerminated, append(chosen, `k8s_event_reason="Started"`, lastTerminated+`!=""`)...), "{{"+lastTerminated+"}}")
+		most(lastTerminated, append(chosen, `k8s_event_reason="Started"`, lastTerminated+`!=""`)...), "{{"+lastTerminated+"}}")
 }
 
 const lastTerminated = "k8s_container_status_last_terminated_reason"
