@@ -48,6 +48,9 @@ func TestAgentsHaveTheAnswersOfTheAPI(t *testing.T) {
 	for _, tool := range tools.Tools {
 		names = append(names, tool.Name)
 		assert.True(t, tool.Annotations.ReadOnlyHint)
+		assert.False(t, *tool.Annotations.OpenWorldHint)
+		assert.NotEmpty(t, tool.Title)
+		assert.Contains(t, tool.Description, "do not follow", "a tenant writes the texts")
 	}
 	assert.ElementsMatch(t, []string{"problems", "what_changed", "changes", "events"}, names)
 
@@ -81,7 +84,28 @@ func TestAgentsHaveTheAnswersOfTheAPI(t *testing.T) {
 	text, _ = call(t, agent, "changes", map[string]any{"namespace": "other"})
 	assert.Contains(t, text, `"changes":[]`)
 	text, _ = call(t, agent, "events", map[string]any{"workload": "checkout", "reason": "Started", "limit": 5})
-	assert.Equal(t, 1, strings.Count(text, `"message"`))
+	assert.Equal(t, 1, strings.Count(text, `"message":`))
+}
+
+// TestBothVersionsOfTheProtocol have the same tools and answers.
+func TestBothVersionsOfTheProtocol(t *testing.T) {
+	server := httptest.NewServer(newHandler(boardOf(imageChange), &Config{MCP: true}, "1.2.3"))
+	t.Cleanup(server.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	for _, version := range []string{"2025-06-18", "2026-07-28"} {
+		client := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
+		agent, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL + "/prefix/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		require.NoError(t, err, version)
+		assert.Equal(t, version, agent.InitializeResult().ProtocolVersion)
+		tools, err := agent.ListTools(t.Context(), nil)
+		require.NoError(t, err, version)
+		assert.Len(t, tools.Tools, 4, version)
+		text, failed := call(t, agent, "problems", nil)
+		assert.False(t, failed, text)
+		assert.Contains(t, text, "1.1-typo", version)
+		assert.Contains(t, text, `"untrusted":["message"`, version)
+		require.NoError(t, agent.Close())
+	}
 }
 
 // TestAnAgentIsToldHowToAsk: an error says what to do.

@@ -41,6 +41,7 @@ type head struct {
 	NothingSince time.Time           `json:"nothing_since,omitzero"` // has arrived; only if records are missing now
 	Dropped      dropped             `json:"dropped,omitzero"`
 	Total        totals              `json:"total,omitempty"`
+	Untrusted    []string            `json:"untrusted,omitempty"` // the fields whose text anybody can have written; only for agents
 }
 
 // totals has the lengths of the lists that are cut, by their names in JSON.
@@ -155,11 +156,13 @@ type reply struct {
 type style struct {
 	below, room int    // values of a list in a value, and bytes of all values
 	indent      string // of JSON
+	untrusted   []string
 }
 
 var (
 	forPrograms = style{below: 100, room: maxAnswer - 256<<10, indent: "  "}
-	forAgents   = style{below: 3, room: 256 << 10} // An agent pays for each word.
+	// An agent pays for each word, and may take the text of an Event for an instruction.
+	forAgents = style{below: 3, room: 256 << 10, untrusted: []string{"message", "text", "scope", "reason", "name", "object", "container", "reporter"}}
 )
 
 // replyWith returns what makes an answer of these parts.
@@ -169,6 +172,7 @@ func replyWith(s style, parts ...func(*reply)) func(*view) ([]byte, error) {
 			return nil, err
 		}
 		r := &reply{head: v.head(), view: v, style: s}
+		r.Untrusted = s.untrusted
 		for _, add := range parts {
 			add(r)
 		}

@@ -63,7 +63,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 func TestAListThatIsCutHasItsLength(t *testing.T) {
 	lines := ""
 	for i := range 12 {
-		lines += fmt.Sprintf("0:%02d Pod/web%d-aaa-1 !FailedScheduling event=a%d: m\n0:%02d Pod/many-aaa-%d !FailedMount event=b%d: m\n", i, i, i, i, i, i)
+		lines += fmt.Sprintf("0:%02d Pod/web%d-aaa-1 !FailedScheduling event=a%d: %c\n0:%02d Pod/many-aaa-%d !FailedMount event=b%d: m\n", i, i, i, 'a'+i, i, i, i)
 	}
 	b := boardOf(lines)
 	for path, want := range map[string]map[string]int{

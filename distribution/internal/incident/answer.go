@@ -5,6 +5,9 @@ package incident
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // Query chooses what an answer is about. An empty text admits everything; zero times are the whole
@@ -24,6 +27,8 @@ const ClusterScoped = "(cluster-scoped)"
 
 // Problem is a problem of a workload: warnings, or restarts, of one class and container.
 type Problem struct {
+	ID        string    `json:"id"`     // the same in every process that has the same records
+	Series    string    `json:"series"` // the same each time that the workload has the problem
 	Key       Key       `json:"workload"`
 	Class     string    `json:"class"`  // image, start, mount, schedule, create, crash, probe, eviction, job, node, other
 	Reason    string    `json:"reason"` // of the Event that says most
@@ -36,6 +41,7 @@ type Problem struct {
 	// Scope is what its pods have in common: "2 of 2 pods of the new revision, 0 of 3 of the old
 	// one".
 	Scope   []string `json:"scope,omitempty"`
+	Ended   string   `json:"ended,omitempty"`   // how the container ended last, and how often so; empty: not known
 	Message string   `json:"message"`           // the first 240 bytes of the message that says most
 	Causes  []Cause  `json:"causes"`            // the likeliest first; empty: not known
 	Unknown string   `json:"unknown,omitempty"` // why no cause is known; empty: there is one
@@ -47,10 +53,15 @@ type Problem struct {
 	// pods, or not known.
 	Revisions []string `json:"revisions,omitempty"`
 	Pods      []string `json:"pods,omitempty"`
-	PodCount  int      `json:"-"` // all of them
-	Nodes     []string `json:"nodes,omitempty"`
-	Record    string   `json:"record"`  // log.record.uid of the message
-	Records   []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
+	// PodCount, NodeCount and WorkloadCount are how many there are in all.
+	PodCount, NodeCount, WorkloadCount int      `json:"-"`
+	Nodes                              []string `json:"nodes,omitempty"`
+	Record                             string   `json:"record"`  // log.record.uid of the message
+	Records                            []string `json:"records"` // log.record.uid of the records that show the problem, the oldest first, at most 20
+	// Members are the first 100 workloads that have it, if they share it; empty: only one does. Shared is
+	// what they share.
+	Members []Member `json:"members,omitempty"`
+	Shared  string   `json:"shared,omitempty"` // registry, webhook, quota, config, storage class, node, message, namespace
 	// LeftOut is what the answer does not have, and what was not looked at: "1 cause, 900 older
 	// scalings".
 	LeftOut string `json:"left_out,omitempty"`
@@ -60,18 +71,25 @@ type Problem struct {
 	intervals []*interval
 	before    []*interval // of the same problem earlier
 	pods      []string    // UIDs
+	members   []*Problem  // that are one with others
+	aliases   []string    // the series of its effects
+	newestEnd *record.Ended
+	// isExplained is set if Causes are known.
+	isExplained bool
 }
 
 // Change is something that happened, as its records say.
 type Change struct {
-	Kind    string    `json:"kind"` // rollout, scaling, autoscaler, node, eviction, preemption, pod, gitops, volume, quota, webhook, config
-	Text    string    `json:"text"`
-	At      time.Time `json:"time"`
-	Until   time.Time `json:"until,omitzero"`   // the end of a state, such as NotReady; zero: it goes on, or is none
-	Key     Key       `json:"workload"`         // or the node or other object that changed
-	Object  string    `json:"object,omitempty"` // the revision, node, autoscaler or pod
-	*Size             // of a scaling; nil: it is none
-	Records []string  `json:"records"` // log.record.uid
+	Kind   string    `json:"kind"` // rollout, scaling, autoscaler, node, eviction, preemption, pod, gitops, volume, quota, webhook, config
+	Text   string    `json:"text"`
+	At     time.Time `json:"time"`
+	Until  time.Time `json:"until,omitzero"`   // the end of a state, such as NotReady; zero: it goes on, or is none
+	Key    Key       `json:"workload"`         // or the node or other object that changed
+	Object string    `json:"object,omitempty"` // the revision, node, autoscaler or pod
+	*Size            // of a scaling; nil: it is none
+	// Changes are what a rollout changed; empty: not known.
+	Changes []string `json:"changes,omitempty"`
+	Records []string `json:"records"` // log.record.uid
 
 	id       string // of the key
 	uid      string // of the workload; empty: not known
@@ -81,7 +99,8 @@ type Change struct {
 	done     time.Time // when all pods of a rollout had started; zero: they have not
 	what     *change   // for links; nil: it is no cause
 	isState  bool
-	names    []name // what the record of a tool that deploys names
+	names    []name           // what the record of a tool that deploys names
+	template rollout.Template // of a rollout
 }
 
 // Size is the number of replicas before and after a scaling.

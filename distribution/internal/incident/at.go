@@ -44,9 +44,13 @@ type cut struct {
 	workloads map[Key]*workloadAt
 	in        map[space][]*Change // the oldest first
 	naming    map[name][]*Change  // whose records name an object, the oldest first
+	byTool    map[name][]*Change  // of an object of a tool that deploys, the oldest first
 	rescaled  map[space][]*Fact   // what autoscalers set
 	podNamed  map[string]*Fact    // a fact about each pod, by its UID
 	onsets    map[string][]onset  // of all problems by cluster, but those of nodes, the oldest first
+	problems  []*Problem          // those that are one of several workloads as one; nil: not computed
+	// explainedToJoin counts the problems that were explained to see whether they are one with others.
+	explainedToJoin int
 }
 
 // workloadAt is what is known of a workload at the time of a cut.
@@ -124,7 +128,7 @@ func (w *workloadAt) addSigns(f *Fact) {
 func (m *Model) cutAt(ctx context.Context, now time.Time) *cut {
 	v := &cut{
 		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
-		podNamed: map[string]*Fact{}, naming: map[name][]*Change{}, onsets: map[string][]onset{},
+		podNamed: map[string]*Fact{}, naming: map[name][]*Change{}, byTool: map[name][]*Change{}, onsets: map[string][]onset{},
 	}
 	for key, w := range m.workloads {
 		if ctx.Err() != nil {
@@ -150,8 +154,10 @@ func (m *Model) cutAt(ctx context.Context, now time.Time) *cut {
 	for in := range v.in {
 		slices.SortFunc(v.in[in], compareChanges)
 	}
-	for n := range v.naming {
-		slices.SortFunc(v.naming[n], compareChanges)
+	for _, of := range []map[name][]*Change{v.naming, v.byTool} {
+		for n := range of {
+			slices.SortFunc(of[n], compareChanges)
+		}
 	}
 	for _, onsets := range v.onsets {
 		slices.SortFunc(onsets, func(a, b onset) int { return a.at.Compare(b.at) })
@@ -165,6 +171,10 @@ func (v *cut) addChanges(w *workloadAt) {
 	for _, c := range w.changes {
 		if w.key.Namespace != "" && ofOthers[c.what] {
 			v.in[in] = append(v.in[in], c)
+		}
+		if c.what == deployed {
+			tool := name{cluster: w.key.Cluster, name: c.Object}
+			v.byTool[tool] = append(v.byTool[tool], c)
 		}
 		for _, n := range c.names {
 			v.naming[n] = append(v.naming[n], c)
@@ -249,7 +259,7 @@ func rolloutsIn(facts []*Fact) (read *rollout.Model, unread int) {
 		}
 		for _, m := range slices.Backward(moments) {
 			r := f.Record
-			r.At, r.Count, r.ID, r.Attributes = m.At, count, cmp.Or(m.record, f.ID), noAttributes
+			r.At, r.Count, r.ID, r.Attributes, r.Details = m.At, count, cmp.Or(m.record, f.ID), noAttributes, m.details
 			records, count = append(records, &r), max(1, count-m.N)
 		}
 	}

@@ -60,8 +60,8 @@ type row struct {
 	kinds  []string // of the object, as kubectl names it
 	says   *regexp.Regexp
 	shows  *change
-	// text has %o for the object, %m for the message, %1 for the first group of says, and %r for
-	// the pod that preempts.
+	// text has %o for the object, %m for the message, %1 and %2 for the groups of says, and %r for the
+	// pod that preempts.
 	text string
 	end  string // the reason of the Event that ends the state; empty: it is none
 }
@@ -117,6 +117,8 @@ var changeEvents = []row{
 	{reason: "UpgradeSucceeded", kinds: gitops, shows: deployed, text: "%o: %m"},
 	{reason: "InstallSucceeded", kinds: gitops, shows: deployed, text: "%o: %m"},
 	{reason: "NewArtifact", kinds: gitops, shows: deployed, text: "%o: %m"},
+	{reason: "OperationStarted", kinds: gitops, says: says(`^Initiated automated sync to '?([^' ]+)`), shows: deployed, text: "Argo CD synced %o to %1 by itself"},
+	{reason: "OperationStarted", kinds: gitops, says: says(`^(\S+) initiated (?:partial )?sync to (?:\S+ \()?([^\s()]+)\)?$`), shows: deployed, text: "%1 synced %o to %2"},
 	{reason: "OperationStarted", kinds: gitops, shows: deployed, text: "%o: %m"},
 	{reason: "OperationCompleted", kinds: gitops, shows: deployed, text: "%o: %m"},
 }
@@ -170,21 +172,25 @@ func rowOf(f *Fact) *row {
 
 // describe returns the text about an Event.
 func (r *row) describe(f *Fact) string {
-	group := ""
-	if r.says != nil && r.says.NumSubexp() > 0 {
-		group = r.says.FindStringSubmatch(f.Message)[1]
+	pairs := []string{"%o", f.Object().Kind + " " + f.Object().Name, "%m", record.Cut(f.Message, maxText), "%r", cmp.Or(f.Related, "another pod")}
+	if r.says != nil {
+		pairs = append(pairs, groupsIn(r.says, f.Message)...)
 	}
-	return strings.NewReplacer(
-		"%o", f.Object().Kind+" "+f.Object().Name, "%m", record.Cut(f.Message, maxText), "%r", cmp.Or(f.Related, "another pod"), "%1", group,
-	).Replace(r.text)
+	return strings.NewReplacer(pairs...).Replace(r.text)
+}
+
+// groupsIn returns the groups of a pattern in a message, as %1, its text, %2, its text and so on; nil: the
+// pattern does not match.
+func groupsIn(pattern *regexp.Regexp, message string) (pairs []string) {
+	for i, group := range pattern.FindStringSubmatch(message) {
+		pairs = append(pairs, "%"+strconv.Itoa(i), group)
+	}
+	return pairs
 }
 
 // describe returns the text about the message of an Event; empty: it names no cause.
 func (m *message) describe(f *Fact) string {
-	var pairs []string
-	for i, group := range m.says.FindStringSubmatch(f.Message) {
-		pairs = append(pairs, "%"+strconv.Itoa(i), group)
-	}
+	pairs := groupsIn(m.says, f.Message)
 	if pairs == nil {
 		return ""
 	}

@@ -164,6 +164,7 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 	for i, r := range w.rolled {
 		c := &Change{
 			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
+			Changes: r.Template.Changes, template: r.Template,
 		}
 		switch {
 		case rollout.IsJob(r.Revision):
@@ -203,15 +204,19 @@ func compareFirst(a, b *Fact) int {
 func (w *workloadAt) describeRollout(i int) string {
 	r := w.rolled[i]
 	text := nameOf(r.Revision) + " was rolled out"
-	switch changed := changedImages(r); {
-	case r.Reason == rollout.First:
-		return text + ", the first rollout" + withImages(r.Images)
-	case r.Reason == rollout.Rollback:
+	if r.Reason == rollout.Rollback {
 		if at := w.rolledBefore(i); !at.IsZero() {
 			text += ", back to the revision of " + at.UTC().Format("15:04")
 		} else {
 			text += ", back to an earlier revision"
 		}
+	}
+	switch changed := changedImages(r); {
+	case len(r.Template.Changes) > 0:
+		return text + withTemplate(&r.Template)
+	case r.Reason == rollout.First:
+		return text + ", the first rollout" + withImages(r.Images) + withTemplate(&r.Template)
+	case r.Reason == rollout.Rollback:
 		return text + withChanges(changed)
 	case len(changed) > 0:
 		return text + withChanges(changed)

@@ -84,8 +84,13 @@ Times count from the change, if the line says nothing else; a state of a node co
 			writeLink(&b, &group[i], isCommon)
 		}
 	}
-	b.WriteString(`
-What the message of a problem names comes before all others:
+	fmt.Fprintf(&b, `
+A ConfigMap of its pods, if the receiver reads them (details.config_maps):
+
+- a change at most %s before a crash or a failed probe; rank %d, or %d if a rollout of more than a restart began about then
+
+`, InWords(soon), rankConfigMap, rankRollout-1)
+	b.WriteString(`What the message of a problem names comes before all others:
 
 `)
 	for _, can := range [][]string{inImages, inVolumes, inCreations, inOthers} {
@@ -96,6 +101,27 @@ What the message of a problem names comes before all others:
 			}
 		}
 		fmt.Fprintf(&b, "- %s: %s\n", strings.Join(can, ", "), strings.Join(texts, "; "))
+	}
+	b.WriteString(`
+## Problems of several workloads
+
+Problems that share something are one problem, of which the answer has the workloads. The first line that joins them
+counts. Where a line has a time, each begins within it after the one before, and none has a likely cause of its own.
+Elsewhere they overlap, or are at most ` + InWords(atOnce) + ` apart. Whoever may write Events in a namespace can add its workloads to
+a problem of others.
+
+| Shared | Classes | Workloads | Begin within |
+| --- | --- | --- | --- |
+`)
+	for _, s := range shares {
+		within, text := "", s.text
+		if s.within > 0 {
+			within = InWords(s.within)
+		}
+		if s.isLocal {
+			text += ", in one namespace"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %d | %s |\n", text, strings.Join(s.can, ", "), s.least, within)
 	}
 	return b.String()
 }

@@ -30,8 +30,12 @@ type explanation struct {
 	places map[*where][]*Change // the candidates of each place that was looked at
 }
 
-// explain adds to a problem what it has in common with others, and its causes.
+// explain adds to a problem what it has in common with others, and its causes, once.
 func (v *cut) explain(p *Problem) {
+	if p.isExplained {
+		return
+	}
+	p.isExplained = true
 	w := v.workloads[p.Key]
 	others, within := v.begunWith(p)
 	e := &explanation{
@@ -40,14 +44,14 @@ func (v *cut) explain(p *Problem) {
 	if e.pod != nil && e.pod.Began != 0 {
 		e.began = earlier(p.Onset, timeAt(e.pod.Began))
 	}
-	if n := len(e.others); n > 0 {
+	if n := e.inNamespace(); n > 0 {
 		number := rollout.Plural(n, "other workload")
-		if n == maxBegun {
+		if len(e.others) == maxBegun {
 			number = "at least " + number
 		}
 		p.Scope = append(p.Scope, fmt.Sprintf("%s began to fail within %d s", number, int(within.Seconds())))
 	}
-	p.Causes = e.named()
+	p.Causes = append(e.named(), e.changedConfigMap()...)
 	for i := range links {
 		l := &links[i]
 		if !slices.Contains(l.can, p.Class) {
@@ -55,7 +59,7 @@ func (v *cut) explain(p *Problem) {
 		}
 		for _, c := range e.candidates(l.where) {
 			if l.connects(c, e) {
-				p.Causes = append(p.Causes, l.causeOf(c, p))
+				p.Causes = append(p.Causes, l.causeOf(c, e))
 			}
 		}
 	}
@@ -69,7 +73,21 @@ func (v *cut) explain(p *Problem) {
 	if since := v.model.Since(v.now); p.Onset.Before(since.Add(startTime)) {
 		p.Unknown = "not known: it began before the time from which records are complete"
 	}
+	if text := p.quietConfigMaps(); text != "" {
+		p.Unknown += "; " + text
+	}
 	p.LastChange = e.lastChange()
+}
+
+// inNamespace returns how many of the others are in the namespace of the problem: at the same time,
+// something happens in some other namespace.
+func (e *explanation) inNamespace() (n int) {
+	for _, key := range e.others {
+		if key.Namespace == e.p.Key.Namespace {
+			n++
+		}
+	}
+	return n
 }
 
 // connects reports whether a change can have caused the problem, which is of a class that the link
@@ -86,8 +104,12 @@ func (l *link) connects(c *Change, e *explanation) bool {
 	return isIn && !slices.ContainsFunc(l.only, func(only condition) bool { return !only.holds(c, e) })
 }
 
-func (l *link) causeOf(c *Change, p *Problem) Cause {
+func (l *link) causeOf(c *Change, e *explanation) Cause {
+	p := e.p
 	cause := Cause{Change: *c, Before: Before(max(0, p.Onset.Sub(c.At))), Where: l.where.name, weight: l.weight, isGuess: l.isGuess}
+	if l.text != nil {
+		cause.Text = l.text(c, e)
+	}
 	switch l.where {
 	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
@@ -136,10 +158,7 @@ func (e *explanation) find(of *where) (all []*Change) {
 			}
 		}
 	case whereName:
-		k := e.p.Key
-		for _, kind := range []string{k.Top.Kind, ""} {
-			all = append(all, e.newest(e.naming[name{k.Cluster, kind, k.Namespace, k.Top.Name}], "deployment")...)
-		}
+		return e.deployments()
 	}
 	return all
 }
@@ -269,6 +288,8 @@ func (p *Problem) order() {
 		}
 		key, most := c.Kind+c.id+c.Text, 1
 		switch {
+		case c.Kind == kindRollout && c.Where == whereWorkload.name: // Two links of one change are one cause.
+			key = c.Kind + c.Object + c.At.String()
 		case c.Where == "namespace":
 			key, most = c.Where, maxOthers
 		case c.Kind == kindDeletion:

@@ -4,12 +4,8 @@ package incident
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/binary"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,27 +27,32 @@ type Key struct {
 	Top                Object
 }
 
-// ID returns an id for addresses. Nobody can compute a name that has the id of another workload: it
-// is cut from SHA-256 over the parts with their lengths.
+// ID returns an id for addresses.
 func (k Key) ID() string {
-	var content []byte
-	for _, part := range []string{k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name} {
-		content = append(binary.BigEndian.AppendUint64(content, uint64(len(part))), part...)
-	}
-	sum := sha256.Sum256(content)
-	return "w" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+	return idOf("w", k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name)
+}
+
+// keyJSON are the parts of a Key, and its id.
+type keyJSON struct {
+	ID        string `json:"id"`
+	Cluster   string `json:"cluster,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Kind      string `json:"kind"`
+	Group     string `json:"group,omitempty"`
+	Name      string `json:"name"`
 }
 
 // MarshalJSON writes the parts of the key, and its id.
 func (k Key) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		ID        string `json:"id"`
-		Cluster   string `json:"cluster,omitempty"`
-		Namespace string `json:"namespace,omitempty"`
-		Kind      string `json:"kind"`
-		Group     string `json:"group,omitempty"`
-		Name      string `json:"name"`
-	}{k.ID(), k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name})
+	return json.Marshal(keyJSON{k.ID(), k.Cluster, k.Namespace, k.Top.Kind, k.Top.Group, k.Top.Name})
+}
+
+// UnmarshalJSON reads the parts of the key.
+func (k *Key) UnmarshalJSON(text []byte) error {
+	var parts keyJSON
+	err := json.Unmarshal(text, &parts)
+	*k = Key{parts.Cluster, parts.Namespace, Object{Kind: parts.Kind, Group: parts.Group, Name: parts.Name}}
+	return err
 }
 
 // Fact is one Event in its newest state.
@@ -77,14 +78,17 @@ type Moment struct {
 	At     time.Time
 	N      int64
 	record string // log.record.uid, if a rollout can have its id
+	// details are what the receiver read then; nil: nothing. Those of other moments are about other runs,
+	// or other revisions.
+	details *record.Details
 }
 
 // factOf returns the fact that a record shows. None is in the future: the clock of a producer can
 // be ahead.
 func factOf(r *record.Record, now time.Time) *Fact {
 	f := &Fact{Record: *r, Node: r.NodeOfPod(), Key: Key{Cluster: r.Cluster, Namespace: r.Namespace, Top: r.Chain[0]}, Last: earlier(r.At, now)}
-	f.Attributes = pcommon.Map{}
-	f.First, f.Moments = earlier(r.First, now), []Moment{{At: f.Last, N: r.N}}
+	f.Attributes, f.Details = pcommon.Map{}, nil
+	f.First, f.Moments = earlier(r.First, now), []Moment{{At: f.Last, N: r.N, details: r.Details}}
 	if f.Reason == rollout.ReasonScaled {
 		f.Moments[0].record = f.ID
 	}
@@ -138,6 +142,7 @@ func withoutNearest(moments []Moment) []Moment {
 		}
 	}
 	moments[nearest-1].N += moments[nearest].N
+	moments[nearest-1].details = cmp.Or(moments[nearest].details, moments[nearest-1].details)
 	return slices.Delete(moments, nearest, nearest+1)
 }
 
@@ -166,6 +171,9 @@ func (f *Fact) rolloutObject() (part Object) {
 // size is about how many bytes the fact takes in memory. Facts of one record share its subject.
 func (f *Fact) size() int {
 	size := 800 + 48*len(f.Moments) + 64*len(f.names)
+	for _, m := range f.Moments {
+		size += m.details.Size()
+	}
 	for _, text := range []string{
 		f.Message, f.Event, f.ID, f.Workload.UID, f.Revision, f.Controller, f.Type, f.Reason, f.Kind, f.Reporter, f.Related, f.Container, f.Node,
 		f.Key.Cluster, f.Key.Namespace, f.Pod, f.Manifest, f.text,

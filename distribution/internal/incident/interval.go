@@ -64,6 +64,11 @@ func (s *interval) name() string {
 	if s.shownBy != nil {
 		return s.shownBy.name()
 	}
+	return s.ownName()
+}
+
+// ownName identifies the problem that the interval would be if it were no effect.
+func (s *interval) ownName() string {
 	return strings.Join([]string{s.class, s.uid, s.reason, s.container, s.fact.rolloutObject().String()}, "\n")
 }
 

@@ -19,6 +19,8 @@ type link struct {
 	only    []condition
 	weight  int  // how likely it is
 	isGuess bool // it is no cause if a likelier one is known
+	// text is what the cause says; nil: what the change does.
+	text func(c *Change, e *explanation) string
 }
 
 // where is what connects a change with a problem.
@@ -33,9 +35,9 @@ var (
 	whereNode      = &where{"node", "the node of the pods"}
 	whereLeftNode  = &where{"node", "a node that pods of the workload left"}
 	whereNamespace = &where{"namespace", "another object in the namespace"}
-	whereName      = &where{"namespace", "an object of the namespace whose record names the workload"}
+	whereName      = &where{"namespace", "an object of the namespace that deployed the workload, or, if its tool is not known, whose record names it"}
 	// A name in a message is no proof: anybody may write it.
-	whereNameElsewhere = &where{"elsewhere", "an object of another namespace whose record names the workload"}
+	whereNameElsewhere = &where{"elsewhere", "such an object of another namespace"}
 )
 
 // since is the time from which a link counts; ok is false if there is none.
@@ -91,7 +93,19 @@ func linkedBy(of *where) map[*change]bool {
 	return all
 }
 
+// Ranks that several causes have.
+const (
+	rankRollout   = 4
+	rankConfigMap = 5
+)
+
 var links = []link{
+	{
+		changes: []*change{rolledOut}, where: whereWorkload, can: []string{classCrash, classProbe, classJob}, from: sinceChange, within: Horizon, only: []condition{ofItsPods, ofLowerLimit}, weight: 5,
+		text: func(c *Change, e *explanation) string {
+			return loweredLimit(&c.template, e.p.Container) + ", when " + nameOf(c.revision) + " was rolled out"
+		},
+	},
 	// The rollout is the consequence.
 	{changes: []*change{reloaded}, where: whereWorkload, can: startups, from: sinceChange, within: soon, only: []condition{ofNewPods}, weight: 5},
 	{changes: []*change{rolledOut, firstRolledOut}, where: whereWorkload, can: allClasses, from: sincePods, within: podTime, only: []condition{ofItsPods}, weight: 4},
@@ -158,6 +172,9 @@ var (
 )
 
 var (
+	ofLowerLimit = condition{"it set or lowered the limit of memory at which the container was OOMKilled", func(c *Change, e *explanation) bool {
+		return e.p.ranOutOfMemory() && loweredLimit(&c.template, e.p.Container) != ""
+	}}
 	ofItsPods = condition{"only pods of this revision have it, and did not have it before", func(c *Change, e *explanation) bool {
 		wasThere := e.wasThereBefore(c, e.p.before) || e.wasThereBefore(c, e.p.intervals)
 		return len(e.p.Revisions) == 0 || slices.Contains(e.p.Revisions, c.revision) && !wasThere

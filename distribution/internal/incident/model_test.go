@@ -160,7 +160,7 @@ func TestManyProblemsOfANamespace(t *testing.T) {
 	s.record("0:10 Widget/quiet Done namespace=other: succeeded")
 	s.record("0:20 Widget/late !Odd namespace=other: odd")
 	for i := range 12 {
-		s.record(fmt.Sprintf("1:00 Widget/w%d !Odd namespace=noisy: odd", i))
+		s.record(fmt.Sprintf("1:00 Widget/w%d !Odd%d namespace=noisy: odd", i, i))
 	}
 	var order []string
 	for _, p := range s.model.At(context.Background(), began.Add(2*time.Minute), incident.Query{}).Problems() {

@@ -15,11 +15,9 @@ import (
 // Problems returns the ongoing problems, and then those that are over, each the newest first.
 func (v *At) Problems() []Problem {
 	var chosen []*Problem
-	for _, w := range v.workloads {
-		for _, p := range w.problems {
-			if v.admits(p) {
-				chosen = append(chosen, p)
-			}
+	for _, p := range v.joined() {
+		if v.admits(p) {
+			chosen = append(chosen, p)
 		}
 	}
 	slices.SortFunc(chosen, compareProblems)
@@ -29,10 +27,11 @@ func (v *At) Problems() []Problem {
 	}
 	all := make([]Problem, 0, len(chosen))
 	for i, p := range slices.Concat(spread(chosen[:firstOver]), spread(chosen[firstOver:])) {
-		all = append(all, *p)
 		if i < maxExplained {
-			v.explain(&all[i])
-		} else {
+			v.explain(p)
+		}
+		all = append(all, *p)
+		if !p.isExplained {
 			all[i].Unknown = fmt.Sprintf("not looked for: there are more than %d problems", maxExplained)
 		}
 		all[i].shorten()
@@ -49,6 +48,7 @@ func (p *Problem) shorten() {
 	p.Pods = keep(p, p.Pods, maxRecords, "pod")
 	p.Nodes = keep(p, p.Nodes, maxRecords, "node")
 	p.Revisions = keep(p, p.Revisions, maxRecords, "revision")
+	p.Members = keep(p, p.Members, maxMembers, "workload")
 }
 
 // keep returns the first values of a list, and notes what it leaves out.
@@ -101,6 +101,9 @@ func compareProblems(a, b *Problem) int {
 
 // admits reports whether something of the problem is in what the Query chooses.
 func (v *At) admits(p *Problem) bool {
+	if len(p.members) > 0 {
+		return slices.ContainsFunc(p.members, v.admits)
+	}
 	isIn := p.Over.IsZero() || !later(p.Last, p.Over).Before(v.from)
 	return isIn && v.query.admitsKey(p.Key, p.id) && slices.ContainsFunc(p.facts, v.query.admits)
 }
@@ -129,6 +132,7 @@ func (w *workloadAt) findProblems() (all []*Problem) {
 	}
 	for _, p := range all {
 		w.complete(p)
+		p.identify()
 	}
 	slices.SortFunc(all, compareProblems)
 	return all
@@ -182,6 +186,7 @@ func (w *workloadAt) complete(p *Problem) {
 	}
 	w.affect(p)
 	p.describe()
+	p.describeEnd()
 	p.Scope = w.scope(p)
 	hadOther := func(s *interval) bool { return s.fact.Revision != "" && !slices.Contains(p.Revisions, s.fact.Revision) }
 	if slices.ContainsFunc(p.before, hadOther) {
@@ -204,7 +209,7 @@ func (w *workloadAt) affect(p *Problem) {
 	ofPods := slices.DeleteFunc(slices.Clone(p.intervals), func(s *interval) bool { return s.fact.Pod == "" })
 	p.Pods = distinct(ofPods, func(s *interval) string { return s.fact.Object().Name })
 	p.Nodes = distinct(ofPods, w.nodeOf)
-	p.PodCount = len(p.Pods)
+	p.PodCount, p.NodeCount, p.WorkloadCount = len(p.Pods), len(p.Nodes), 1
 }
 
 // distinct returns what intervals have, each value once.
@@ -220,7 +225,8 @@ func distinct(all []*interval, of func(*interval) string) (values []string) {
 }
 
 const (
-	maxRecords = 20 // of a problem in an answer, its earlier onsets, and the names of its pods, nodes and revisions
+	maxMembers = 100 // of a problem in an answer
+	maxRecords = 20  // of a problem in an answer, its earlier onsets, and the names of its pods, nodes and revisions
 	// maxProblems bounds the problems of a workload: anybody may write any number of reasons.
 	maxProblems = 100
 	maxText     = 240 // bytes of a message in an answer

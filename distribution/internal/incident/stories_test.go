@@ -197,6 +197,9 @@ func describeFrom(m *incident.Model, q incident.Query, now, start time.Time) str
 		for _, text := range p.Scope {
 			fmt.Fprintf(&b, "    scope: %s\n", text)
 		}
+		if p.Ended != "" {
+			fmt.Fprintf(&b, "    ended: %s\n", p.Ended)
+		}
 		fmt.Fprintf(&b, "    message: %s\n", p.Message)
 		for _, c := range p.Causes {
 			fmt.Fprintf(&b, "    cause, %d s before, %s %s: %s\n", int(time.Duration(c.Before).Seconds()), c.Where, c.Kind, c.Text)

@@ -150,6 +150,10 @@ func lineOf(r *row, kind string) string {
 		if strings.Contains(r.text, "Secret") {
 			message = strings.Replace(message, "CONFIGMAP", "SECRET", 1)
 		}
+	case strings.HasSuffix(r.text, "by itself"):
+		message = "Initiated automated sync to '8a1cb4a'"
+	case strings.HasPrefix(r.text, "%1 synced"):
+		message = "admin initiated sync to HEAD (8a1cb4a)"
 	case r.shows == deployed:
 		message = "Deployment/shop/web configured"
 	}

@@ -47,6 +47,7 @@ type Record struct {
 	Count      int64  // occurrences in all
 	N          int64  // occurrences since the record before
 	First, At  time.Time
+	Details    *Details // nil: the Event calls for none, or nothing is known
 }
 
 // Read returns the records of Events. Reasons of warnings that are no problem come in addition to
@@ -86,6 +87,7 @@ func recordOf(attributes pcommon.Map, s *Subject, record plog.LogRecord) *Record
 		Resolution: text(event, "k8s.owner.resolution"),
 		IsInit:     strings.HasPrefix(field, "spec.initContainers"), IsDebug: strings.HasPrefix(field, "spec.ephemeralContainers"),
 		Count: number(event, "k8s.event.count"), N: number(event, "k8s.event.occurrences"), First: at, At: at,
+		Details: detailsOf(event),
 	}
 	r.Kind = KindOf(r.Reason, r.Message)
 	if r.Count > 1 {

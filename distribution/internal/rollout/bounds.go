@@ -19,7 +19,16 @@ const (
 	entryBytes    = 100 // a step, an attribute, an activation
 )
 
-func (w *Workload) bytes() int { return w.Names.bytes + 2*entryBytes*len(w.Activations) }
+func (w *Workload) bytes() int {
+	size := w.Names.bytes + 2*entryBytes*len(w.Activations)
+	for _, t := range w.Templates {
+		size += 3*entryBytes + len(t.Revision) + len(t.Controller) + len(t.Tool) + len(t.ChangedBy)
+		for _, change := range t.Changes {
+			size += 16 + len(change)
+		}
+	}
+	return size
+}
 
 func (r *Revision) size(name string) int {
 	size := revisionBytes + len(name) + r.pods + r.Names.bytes + sizeOf(r.Events) + entryBytes*(len(r.Steps)+len(r.Sent))
@@ -36,6 +45,9 @@ func (p *Pod) size(uid string) int {
 func sizeOf(events map[string]Event) (size int) {
 	for uid, e := range events {
 		size += eventBytes + len(uid) + len(e.Reason) + len(e.Container) + len(e.Message)
+		if e.Ended != nil {
+			size += entryBytes
+		}
 	}
 	return size
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // The bounds of what the model keeps of one object. Which entries it keeps does not depend on the
@@ -15,6 +17,7 @@ const (
 	maxEvents      = 64 // of a pod, or above the pods of a revision
 	maxSteps       = 64 // of a revision, half of them the first ones, and half the last ones
 	maxActivations = 64 // of a workload, the newest
+	maxTemplates   = 64 // of a workload, the newest
 	maxTimes       = 8  // of a name, the newest
 	maxAttributes  = 64 // those whose names are the first ones in the alphabet
 )
@@ -45,6 +48,9 @@ func (w *Workload) join(in *Workload) (bytes int, news []string) {
 	for uid, a := range in.Activations {
 		put(&w.Activations, uid, a)
 	}
+	for uid, t := range in.Templates {
+		put(&w.Templates, uid, t)
+	}
 	w.Names.join(in.Names)
 	for name, r := range in.Revisions {
 		_, known := w.Revisions[name]
@@ -58,6 +64,9 @@ func (w *Workload) join(in *Workload) (bytes int, news []string) {
 	}
 	for len(w.Activations) > maxActivations {
 		delete(w.Activations, w.activations()[0].activation)
+	}
+	for len(w.Templates) > maxTemplates {
+		delete(w.Templates, w.oldestTemplate())
 	}
 	return bytes + w.bytes() - before, news
 }
@@ -171,15 +180,30 @@ func dropLatest(events map[string]Event) {
 	}
 }
 
-// join keeps the earliest and the latest time, and the text of the state with the highest count.
+// join keeps the earliest and the latest time, the text of the state with the highest count, and the
+// newest end.
 func (e Event) join(in Event) Event {
 	newer := cmp.Or(cmp.Compare(in.Count, e.Count), cmp.Compare(in.Last, e.Last), cmp.Compare(in.Message, e.Message))
-	first, last := min(e.First, in.First), max(e.Last, in.Last)
+	first, last, ended := min(e.First, in.First), max(e.Last, in.Last), newestEnd(e.Ended, in.Ended)
 	if newer > 0 {
 		e = in
 	}
-	e.First, e.Last = first, last
+	e.First, e.Last, e.Ended = first, last, ended
 	return e
+}
+
+// newestEnd returns the later end. Of two in the same second, which differ only if a clock was set, it
+// does not depend on the order which one it is.
+func newestEnd(a, b *record.Ended) *record.Ended {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	case cmp.Or(a.At.Compare(b.At), cmp.Compare(a.String(), b.String())) < 0:
+		return b
+	}
+	return a
 }
 
 // join reports whether a name or a time is new.

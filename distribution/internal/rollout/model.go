@@ -5,6 +5,8 @@ package rollout
 import (
 	"cmp"
 	"maps"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Model holds what is known of rollouts. The zero value knows nothing.
@@ -27,6 +29,8 @@ type Workload struct {
 	Name      string `json:"n,omitempty"`
 	// Activations are the times at which a revision was scaled up from zero, by UIDs of records.
 	Activations map[string]Activation `json:"a,omitempty"`
+	// Templates are what records say about the templates of new revisions, by UIDs of records.
+	Templates map[string]Template `json:"d,omitempty"`
 	// Names has the pods that the workload itself created and deleted. Such records name no
 	// revision.
 	Names     Names                `json:"p,omitzero"`
@@ -39,6 +43,16 @@ type Activation struct {
 	Controller string `json:"o,omitempty"` // of the revision, which the model can forget first
 	At         int64  `json:"t"`
 	Repeated   bool   `json:"x,omitempty"` // the revision is older
+}
+
+// Template is what the pod template of a new revision changed, and who deployed it.
+type Template struct {
+	Revision   string   `json:"r,omitempty"` // empty: the record of a StatefulSet or DaemonSet does not name it
+	Controller string   `json:"o,omitempty"` // what the record is about
+	At         int64    `json:"t"`
+	Changes    []string `json:"c,omitempty"`
+	Tool       string   `json:"d,omitempty"` // the object of the tool that deployed it; empty: not known
+	ChangedBy  string   `json:"b,omitempty"` // the manager that changed it last; empty: not known
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name
@@ -104,6 +118,8 @@ type Event struct {
 	Last      int64  `json:"l"`
 	Count     int64  `json:"n"`
 	Message   string `json:"m,omitempty"` // only if a span needs it
+	// Ended is the newest end of the container before the Event; nil: not known.
+	Ended *record.Ended `json:"d,omitempty"`
 }
 
 // kind returns what the phases depend on.
@@ -152,7 +168,7 @@ func (m *Model) ReceivedAt(now int64) {
 // Clone returns a copy that later calls of Join do not change.
 func (w *Workload) Clone() *Workload {
 	c := *w
-	c.Activations, c.Names = maps.Clone(w.Activations), w.Names.clone()
+	c.Activations, c.Templates, c.Names = maps.Clone(w.Activations), maps.Clone(w.Templates), w.Names.clone()
 	c.Revisions = make(map[string]*Revision, len(w.Revisions))
 	for name, r := range w.Revisions {
 		copied := *r
@@ -173,7 +189,7 @@ func (n Names) clone() Names {
 func (w *Workload) Mark(key Key) *Model {
 	known := w.Revisions[key.Revision]
 	marked := *w
-	marked.Activations, marked.Names = nil, Names{}
+	marked.Activations, marked.Templates, marked.Names = nil, nil, Names{}
 	marked.Revisions = map[string]*Revision{key.Revision: {Sent: maps.Clone(known.Sent), Closed: known.Closed}}
 	return &Model{Workloads: map[string]*Workload{key.Workload: &marked}}
 }

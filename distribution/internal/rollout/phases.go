@@ -117,6 +117,7 @@ type phase struct {
 	missing         string // the Event that would end the phase; empty: the phase has ended
 	image           string
 	restarts        int64
+	ended           *record.Ended // how the container ended last; nil: not known
 }
 
 // schedule is from the creation of the pod to the choice of its node. No record about the pod: no
@@ -249,8 +250,11 @@ func restart(own occurrences, container string) (p phase, ok bool) {
 		return p, false
 	}
 	p = phase{name: "restart", container: container, start: again.first(), warnings: again}
+	for _, e := range again {
+		p.ended = newestEnd(p.ended, e.Ended)
+	}
 	for _, e := range started {
-		p.restarts = max(p.restarts, e.Count-1)
+		p.restarts, p.ended = max(p.restarts, e.Count-1), newestEnd(p.ended, e.Ended)
 	}
 	// Within a second, the end comes after the start: a back-off takes longer.
 	if p.end = started.last(); p.end <= again.last() {

@@ -311,7 +311,8 @@ func (v *view) failure() string {
 	return ""
 }
 
-// failure returns why the phase has failed: the last message that has a cause, else the last one.
+// failure returns why the phase has failed: how the container ended, and the last message that has a
+// cause, else the last one.
 // Empty: it has not failed.
 func (p *phase) failure() string {
 	if !p.failed {
@@ -321,7 +322,11 @@ func (p *phase) failure() string {
 	if len(causes) == 0 {
 		causes = p.warnings
 	}
-	return slices.MaxFunc(causes, func(a, b *occurrence) int {
+	message := slices.MaxFunc(causes, func(a, b *occurrence) int {
 		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.uid, b.uid))
 	}).Message
+	if p.ended != nil {
+		return p.ended.String() + ": " + message
+	}
+	return message
 }

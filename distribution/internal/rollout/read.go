@@ -90,6 +90,9 @@ func eventOf(r *record.Record) Event {
 	if r.Kind != r.Reason {
 		e.Kind = r.Kind
 	}
+	if r.Details != nil {
+		e.Ended = r.Details.Ended
+	}
 	return e
 }
 
@@ -184,6 +187,7 @@ func (in reader) readScaling(of *record.Record) bool {
 	if scaling.Up { // A former occurrence shows that the revision is older, and not what it was then.
 		r.First = earliest(r.First, e.Last)
 	}
+	in.readTemplate(of, scaling.Revision)
 	if scaling.From == 0 {
 		activation := Activation{Revision: scaling.Revision, Controller: of.Controller, At: e.Last, Repeated: e.Count > 1 || scaling.Existed}
 		put(&in.workload(of.Subject).Activations, cmp.Or(of.ID, of.Event), activation)
@@ -203,7 +207,9 @@ func (in reader) readNames(of *record.Record) bool {
 		joinEvents(&r.Events, map[string]Event{name: {Reason: ReasonCreatedPod, First: at, Last: at, Count: 1}})
 		r.First = earliest(r.First, at)
 		return true
-	case of.Revision == "":
+	}
+	in.readTemplate(of, of.Revision)
+	if of.Revision == "" {
 		in.workload(of.Subject).Names.join(namesIn(of, name))
 		return true
 	}
@@ -213,6 +219,17 @@ func (in reader) readNames(of *record.Record) bool {
 		r.First = earliest(r.First, at)
 	}
 	return true
+}
+
+// readTemplate reads what the template of a new revision changed.
+func (in reader) readTemplate(of *record.Record, revision string) {
+	d := of.Details
+	if d == nil || len(d.Changes) == 0 && d.Tool == "" && d.ChangedBy == "" {
+		return
+	}
+	put(&in.workload(of.Subject).Templates, cmp.Or(of.ID, of.Event), Template{
+		Revision: revision, Controller: of.Object().String(), At: of.At.UnixNano(), Changes: d.Changes, Tool: d.Tool, ChangedBy: d.ChangedBy,
+	})
 }
 
 func namesIn(of *record.Record, name string) Names {

@@ -120,10 +120,23 @@ func (w *Workload) rollout(x *run) Span {
 	if images := summary.imageChanges(); len(images) > 0 {
 		s.Attributes["k8s.rollout.images"] = images
 	}
+	summary.Template.put(s.Attributes)
 	if missing := x.missing(); len(missing) > 0 && summary.Outcome != Complete {
 		s.Attributes["k8s.rollout.missing"] = missing
 	}
 	return s
+}
+
+func (t *Template) put(attributes map[string]any) {
+	if len(t.Changes) > 0 {
+		attributes["k8s.rollout.changes"] = t.Changes
+	}
+	if t.Tool != "" {
+		attributes["k8s.workload.deployed_by"] = t.Tool
+	}
+	if t.ChangedBy != "" {
+		attributes["k8s.workload.changed_by"] = t.ChangedBy
+	}
 }
 
 func (w *Workload) podSpans(own episode, v *view) []Span {
@@ -170,6 +183,10 @@ func (p *phase) putAttributes(attributes map[string]any) {
 	}
 	if p.restarts > 0 {
 		attributes["k8s.container.restart_count"] = p.restarts
+	}
+	if p.ended != nil {
+		attributes["k8s.container.status.last_terminated_reason"] = p.ended.Reason
+		attributes["process.exit.code"] = p.ended.ExitCode
 	}
 	if p.missing != "" {
 		attributes["k8s.rollout.missing"] = []string{p.missing}

@@ -31,6 +31,7 @@ type Rollout struct {
 	// Images and Former are those of this revision and of the replaced one, by container; empty:
 	// not known.
 	Images, Former map[string]string
+	Template       Template // zero: no record says what it changed
 	Outcome        string
 	Available      int64 // when something proved that its pods were available; 0: nothing did
 	Undone         int64 // when the revision was scaled to zero afterwards; 0: no record shows it
@@ -71,6 +72,7 @@ func (w *Workload) summary(x *run) Rollout {
 	if r := w.Revisions[x.replaced]; r != nil {
 		s.Former = r.images()
 	}
+	s.Template = w.templateOf(x.episode)
 	if len(x.initial) == 0 || x.proof < x.initial[0].end {
 		s.Available = 0
 	}
@@ -99,6 +101,28 @@ func (s *Rollout) reason(x *run, returns bool) string {
 		return First
 	}
 	return ""
+}
+
+// templateOf returns what a record says about the template of a rollout, soon after its begin; zero:
+// none does.
+func (w *Workload) templateOf(e episode) (found Template) {
+	controller, nearest := w.controllerOf(e.revision), patience
+	for _, uid := range slices.Sorted(maps.Keys(w.Templates)) {
+		t := w.Templates[uid]
+		isOf := t.Revision == e.revision || t.Revision == "" && t.Controller == controller
+		distance := max(t.At-e.start, e.start-t.At)
+		if isOf && t.At >= e.start-skew && distance < nearest {
+			found, nearest = t, distance
+		}
+	}
+	return found
+}
+
+// oldestTemplate returns the record of the template that is forgotten first.
+func (w *Workload) oldestTemplate() string {
+	return slices.MinFunc(slices.Collect(maps.Keys(w.Templates)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(w.Templates[a].At, w.Templates[b].At), cmp.Compare(a, b))
+	})
 }
 
 // recordOf returns the UID of the record that began a rollout; empty: none that is known.

@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +35,9 @@ type Record struct {
 	Warning    bool
 	// Settings are new (occurrences since the record before), time (of the record, if it is late),
 	// inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash,
-	// event, count, since, related, owner, resolution, reporter, action, top and topuid.
+	// event, count, since, related, owner, resolution, reporter, action, top and topuid. What the
+	// receiver read is in ended (REASON/EXIT-CODE/BYTES/TIME of the end), changes (with _ for a blank,
+	// and a ; between two), tool, by and configmap (NAME/TIME/MANAGER).
 	Settings map[string]string
 }
 
@@ -150,6 +153,7 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 	if set["since"] != "" {
 		since = epoch.Add(Time(set["since"])).Format(time.RFC3339Nano)
 	}
+	putDetails(record.Attributes(), set, epoch)
 	event := cmp.Or(set["event"], fmt.Sprintf("%s.%s.%s.%s", uid, r.Reason, r.Container, r.Message))
 	putAll(record.Attributes(), map[string]string{
 		"k8s.event.uid": event, "log.record.uid": fmt.Sprintf("%s-%d", event, count), "k8s.event.reason": r.Reason,
@@ -158,6 +162,28 @@ func (r Record) Logs(epoch time.Time) plog.Logs {
 		"k8s.owner.resolution":           set["resolution"], "k8s.object.fieldpath": fieldOf(r.Container),
 	})
 	return logs
+}
+
+// putDetails writes what the receiver read.
+func putDetails(to pcommon.Map, set map[string]string, epoch time.Time) {
+	at := func(text string) string { return epoch.Add(Time(text)).Format(time.RFC3339) }
+	if end := strings.Split(set["ended"], "/"); len(end) == 4 {
+		putAll(to, map[string]string{"k8s.container.status.last_terminated_reason": end[0], "k8s.container.last_terminated.finished_at": at(end[3])})
+		for i, name := range []string{"process.exit.code", "k8s.container.memory.limit"} {
+			value, _ := strconv.ParseInt(end[i+1], 10, 64)
+			to.PutInt(name, value)
+		}
+	}
+	if set["changes"] != "" {
+		list := to.PutEmptySlice("k8s.rollout.changes")
+		for change := range strings.SplitSeq(strings.ReplaceAll(set["changes"], "_", " "), ";") {
+			list.AppendEmpty().SetStr(change)
+		}
+	}
+	if change := strings.Split(set["configmap"], "/"); len(change) == 3 {
+		to.PutEmptySlice("k8s.config_map.changes").AppendEmpty().SetStr("configmap " + change[0] + " changed at " + at(change[1]) + " by " + change[2])
+	}
+	putAll(to, map[string]string{"k8s.workload.deployed_by": set["tool"], "k8s.workload.changed_by": set["by"]})
 }
 
 func putAll(to pcommon.Map, all map[string]string) {

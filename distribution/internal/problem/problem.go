@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package problem follows problems over time: what a model shows at each look in, and what opened,
+// changed and ended out. It keeps those that are over for 30 days.
+//
+// The package has no clock, no network and no storage. A Tracker can be stored as JSON; it must not
+// be used concurrently.
+package problem
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+)
+
+const (
+	// settle is the time for which a problem without a cause waits until it opens: a cause may
+	// become known, and others may turn out to share it.
+	settle = 10 * time.Second
+	// flap is the time after its end was told in which a problem that comes back is the same.
+	flap = 5 * time.Minute
+	// pause is the least time between two changes of a problem.
+	pause = time.Minute
+	// few pods are so few that twice as many are no news.
+	few = 2
+	// mostOfNamespace bounds the open problems of a namespace: anybody may write any number of
+	// warnings there.
+	mostOfNamespace = 100
+	// keptFor and maxBytes bound what is kept of problems that are over.
+	keptFor  = 30 * 24 * time.Hour
+	maxBytes = 64 << 20
+)
+
+// The states of a problem in an Update.
+const (
+	Opened  = "opened"
+	Changed = "changed"
+	Ended   = "ended"
+)
+
+// Update is news of a problem.
+type Update struct {
+	State string
+	Problem
+	Shown    *incident.Problem // what the model shows of it; nil: nothing any more
+	Previous []Problem         // the same problem before, within 30 days, the newest first
+}
+
+// Problem is what is kept of a problem.
+type Problem struct {
+	ID        string       `json:"id"`
+	Series    string       `json:"series"`
+	Others    []string     `json:"others,omitempty"` // the series of its effects, and of its members
+	Key       incident.Key `json:"workload"`
+	Class     string       `json:"class"`
+	Sentence  string       `json:"sentence"`
+	Onset     time.Time    `json:"since"`
+	Over      time.Time    `json:"over,omitzero"`     // zero: it goes on
+	Because   string       `json:"because,omitempty"` // why it is over
+	Pods      int          `json:"pods,omitempty"`
+	Workloads int          `json:"workloads"`
+	Told      time.Time    `json:"told"` // when an Update said this
+}
+
+// Tracker follows problems. The zero value knows none.
+type Tracker struct {
+	Open   []*Problem `json:"open,omitempty"`   // the first opened first
+	Closed []Problem  `json:"closed,omitempty"` // the first ended first
+
+	started time.Time // of the first look
+	bytes   int       // of Closed
+}
+
+// Look compares what the model shows at a time with what is known, and returns the news: what ended
+// first. Each problem is opened once, and ended once.
+func (t *Tracker) Look(now time.Time, shown []incident.Problem) (news []Update) {
+	if t.started.IsZero() {
+		t.started = now
+		t.measure()
+	}
+	t.forget(now)
+	l := &look{Tracker: t, now: now, claimed: map[*Problem]*incident.Problem{}, bySeries: map[string]*Problem{}, goesOn: map[string]bool{}, counts: map[space]int{}}
+	for _, p := range slices.Backward(t.Open) { // If several have a series, the first opened counts.
+		for _, series := range p.all() {
+			l.bySeries[series] = p
+		}
+		l.counts[spaceOf(p.Key)]++
+	}
+	var fresh []*incident.Problem
+	for i := range shown {
+		if p := &shown[i]; !l.claim(p) && p.Over.IsZero() {
+			fresh = append(fresh, p)
+		}
+	}
+	news = l.endUnclaimed()
+	for _, p := range slices.Clone(t.Open) {
+		if update, ok := l.follow(p, l.claimed[p]); ok {
+			news = append(news, update)
+		}
+	}
+	slices.SortStableFunc(fresh, func(a, b *incident.Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.ID, b.ID)) })
+	for _, p := range fresh {
+		if update, ok := l.open(p); ok {
+			news = append(news, update)
+		}
+	}
+	return news
+}
+
+// look is one comparison.
+type look struct {
+	*Tracker
+	now      time.Time
+	bySeries map[string]*Problem // those that are open
+	claimed  map[*Problem]*incident.Problem
+	goesOn   map[string]bool // the series of what the model shows as going on
+	counts   map[space]int   // open problems
+}
+
+// space is a namespace of a cluster.
+type space struct{ cluster, namespace string }
+
+func spaceOf(k incident.Key) space { return space{k.Cluster, k.Namespace} }
+
+// all returns the series of the problem, and of what it consists of.
+func (p *Problem) all() []string { return append([]string{p.Series}, p.Others...) }
+
+// claim notes that the model shows an open problem. Of several that are one now, the first opened
+// goes on. One that is shown as going on wins over one that is over.
+func (l *look) claim(p *incident.Problem) bool {
+	var first *Problem
+	for _, series := range p.AllSeries() {
+		if p.Over.IsZero() {
+			l.goesOn[series] = true
+		}
+		known := l.bySeries[series]
+		if known == nil || first != nil && !known.Onset.Before(first.Onset) {
+			continue
+		}
+		if other := l.claimed[known]; other == nil || !other.Over.IsZero() && p.Over.IsZero() {
+			first = known
+		}
+	}
+	if first == nil {
+		return false
+	}
+	l.claimed[first] = p
+	return true
+}
+
+// endUnclaimed ends what the model does not show by itself any more.
+func (l *look) endUnclaimed() (news []Update) {
+	for _, p := range slices.Clone(l.Open) {
+		if l.claimed[p] != nil {
+			continue
+		}
+		because := "no record of the last hour shows it"
+		if i := slices.IndexFunc(p.all(), func(series string) bool { return l.goesOn[series] }); i >= 0 {
+			because = "it is a part of another problem"
+		}
+		news = append(news, l.end(p, nil, l.now, because))
+	}
+	return news
+}
+
+// follow notes what the model says of an open problem.
+func (l *look) follow(p *Problem, shown *incident.Problem) (update Update, ok bool) {
+	if shown == nil {
+		return update, false
+	}
+	if !shown.Over.IsZero() {
+		because := shown.Because
+		if shown.Over.Before(l.started) {
+			because += "; seen late"
+		}
+		return l.end(p, shown, shown.Over, because), true
+	}
+	if !p.differs(shown) || l.now.Sub(p.Told) < pause {
+		return update, false
+	}
+	return l.tell(Changed, p, shown), true
+}
+
+// differs reports whether the problem says something else, or has spread.
+func (p *Problem) differs(shown *incident.Problem) bool {
+	hasSpread := shown.PodCount >= 2*max(few, p.Pods) || shown.WorkloadCount > p.Workloads
+	return hasSpread || shown.Sentence() != p.Sentence && !onlyNumbersDiffer(shown.Sentence(), p.Sentence)
+}
+
+// onlyNumbersDiffer reports whether two sentences are the same but for numbers: those that matter are
+// compared on their own.
+func onlyNumbersDiffer(a, b string) bool {
+	return strings.Map(withoutDigits, a) == strings.Map(withoutDigits, b)
+}
+
+func withoutDigits(r rune) rune {
+	if r >= '0' && r <= '9' {
+		return -1
+	}
+	return r
+}
+
+// open begins a problem, if it is time, or continues one that was over a moment ago.
+func (l *look) open(shown *incident.Problem) (update Update, ok bool) {
+	isClear := len(shown.Causes) > 0 || l.now.Sub(shown.Onset) >= settle
+	if !isClear || l.counts[spaceOf(shown.Key)] >= mostOfNamespace {
+		return update, false
+	}
+	l.counts[spaceOf(shown.Key)]++
+	if i := l.flapped(shown); i >= 0 {
+		p := l.Closed[i]
+		l.bytes -= p.size()
+		l.Closed = slices.Delete(l.Closed, i, i+1)
+		p.Over, p.Because = time.Time{}, ""
+		l.Open = append(l.Open, &p)
+		return l.tell(Changed, &p, shown), true
+	}
+	p := &Problem{ID: shown.ID, Key: shown.Key, Onset: shown.Onset}
+	l.Open = append(l.Open, p)
+	return l.tell(Opened, p, shown), true
+}
+
+// flapped returns the index of the closed problem that goes on; -1: none does.
+func (l *look) flapped(shown *incident.Problem) int {
+	for i, p := range slices.Backward(l.Closed) {
+		if p.ID == shown.ID || slices.Contains(p.all(), shown.Series) && shown.Onset.Sub(p.Told) <= flap {
+			return i
+		}
+	}
+	return -1
+}
+
+// tell returns an Update with what the model shows now.
+func (l *look) tell(state string, p *Problem, shown *incident.Problem) Update {
+	p.Sentence, p.Pods, p.Workloads, p.Told = shown.Sentence(), shown.PodCount, shown.WorkloadCount, l.now
+	p.Class, p.Series, p.Others = shown.Class, shown.Series, shown.AllSeries()[1:]
+	return Update{State: state, Problem: *p, Shown: shown, Previous: l.previous(p)}
+}
+
+// end moves a problem to those that are over.
+func (l *look) end(p *Problem, shown *incident.Problem, at time.Time, because string) Update {
+	p.Over, p.Because, p.Told = at, because, l.now
+	l.Open = slices.DeleteFunc(l.Open, func(o *Problem) bool { return o == p })
+	l.Closed = append(l.Closed, *p)
+	l.bytes += p.size()
+	return Update{State: Ended, Problem: *p, Shown: shown, Previous: l.previous(p)}
+}
+
+// previous returns the earlier problems of the same series.
+func (t *Tracker) previous(p *Problem) (all []Problem) {
+	for _, one := range slices.Backward(t.Closed) {
+		if one.Series == p.Series && one.ID != p.ID {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// measure computes the bytes of what was read.
+func (t *Tracker) measure() {
+	for i := range t.Closed {
+		t.bytes += t.Closed[i].size()
+	}
+}
+
+// size is about how many bytes the problem takes.
+func (p *Problem) size() int {
+	return 400 + len(p.Sentence) + len(p.Because) + len(p.Key.Namespace) + len(p.Key.Top.Name) + 32*len(p.Others)
+}
+
+// forget drops what is older than 30 days, and the oldest of the namespace that takes most.
+func (t *Tracker) forget(now time.Time) {
+	t.Closed = slices.DeleteFunc(t.Closed, func(p Problem) bool {
+		isOld := now.Sub(p.Over) > keptFor
+		if isOld {
+			t.bytes -= p.size()
+		}
+		return isOld
+	})
+	if t.bytes <= maxBytes {
+		return
+	}
+	entries, dropped := make([]evict.Entry[string], 0, len(t.Closed)), map[string]int{}
+	for i := range t.Closed {
+		p := &t.Closed[i]
+		entries = append(entries, evict.Entry[string]{Namespace: p.Key.Cluster + "/" + p.Key.Namespace, Bytes: p.size(), Value: p.ID})
+		dropped[p.ID] = p.size()
+	}
+	gone := map[string]bool{}
+	evict.Largest(entries, t.bytes-maxBytes+maxBytes/20, func(id string) int {
+		gone[id] = true
+		return dropped[id]
+	})
+	t.Closed = slices.DeleteFunc(t.Closed, func(p Problem) bool { return gone[p.ID] })
+	t.bytes = 0
+	t.measure()
+}
+
+// Since returns the problems that were open at a time or later, the newest first.
+func (t *Tracker) Since(at time.Time) (all []Problem) {
+	for _, p := range t.Open {
+		all = append(all, *p)
+	}
+	for _, p := range slices.Backward(t.Closed) {
+		if !p.Over.Before(at) {
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Problem) int { return b.Onset.Compare(a.Onset) })
+	return all
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package problem_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// cluster is a model with its tracker, which looks each ten seconds.
+type cluster struct {
+	t       *testing.T
+	start   time.Time
+	model   *incident.Model
+	tracker *problem.Tracker
+	all     []plog.Logs
+	now     time.Time
+	news    []problem.Update
+	states  map[string]string // by id
+	killed  bool              // the tracker is read from JSON before each look
+}
+
+func newCluster(t *testing.T, start time.Time, all []plog.Logs) *cluster {
+	return &cluster{t: t, start: start, model: incident.NewModel(start.Add(-incident.Horizon)), tracker: &problem.Tracker{}, all: all, now: start, states: map[string]string{}}
+}
+
+const step = 10 * time.Second
+
+// runUntil looks until a time, and checks that each problem is opened and ended in turn.
+func (c *cluster) runUntil(end time.Time) {
+	for ; !c.now.After(end); c.now = c.now.Add(step) {
+		for len(c.all) > 0 && !stamp(c.all[0]).After(c.now) {
+			c.model.Add(c.all[0], c.now)
+			c.all = c.all[1:]
+		}
+		if c.killed {
+			stored, err := json.Marshal(c.tracker)
+			require.NoError(c.t, err)
+			c.tracker = &problem.Tracker{}
+			require.NoError(c.t, json.Unmarshal(stored, c.tracker))
+		}
+		for _, u := range c.tracker.Look(c.now, c.model.At(c.t.Context(), c.now, incident.Query{}).Problems()) {
+			c.check(u)
+			c.news = append(c.news, u)
+		}
+	}
+}
+
+func (c *cluster) check(u problem.Update) {
+	switch before := c.states[u.ID]; u.State {
+	case problem.Opened:
+		assert.Empty(c.t, before, "%s is opened twice", u.Sentence)
+	case problem.Ended:
+		assert.Contains(c.t, []string{problem.Opened, problem.Changed}, before, "%s ends without a begin", u.Sentence)
+	case problem.Changed:
+		assert.NotEmpty(c.t, before, "%s changes without a begin", u.Sentence)
+	}
+	c.states[u.ID] = u.State
+}
+
+func (c *cluster) String() string {
+	var b strings.Builder
+	for _, u := range c.news {
+		at := u.Told.Sub(c.start).Round(time.Second)
+		fmt.Fprintf(&b, "  %d:%02d %s: %s", int(at.Minutes()), int(at.Seconds())%60, u.State, u.Sentence)
+		if u.State == problem.Ended {
+			fmt.Fprintf(&b, "; over: %s", u.Because)
+		}
+		if n := len(u.Previous); n > 0 {
+			fmt.Fprintf(&b, "; %d before", n)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func stamp(logs plog.Logs) time.Time {
+	r := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+	return max(r.ObservedTimestamp(), r.Timestamp()).AsTime()
+}
+
+// TestRealIncidents: testdata/real.txt has what opened, changed and ended in each staged incident.
+func TestRealIncidents(t *testing.T) {
+	files, err := filepath.Glob("../incident/testdata/real/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var told strings.Builder
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(content)
+		require.NoError(t, err)
+		var news []string
+		for _, killed := range []bool{false, true} {
+			all := single(logs)
+			c := newCluster(t, stamp(all[0]), all)
+			c.killed = killed
+			c.runUntil(stamp(all[len(all)-1]).Add(2 * incident.Horizon))
+			news = append(news, strings.ReplaceAll(c.String(), "; seen late", ""))
+			for id, state := range c.states {
+				assert.Equal(t, problem.Ended, state, "%s: %s", file, id)
+			}
+		}
+		assert.Equal(t, news[0], news[1], "%s: a restart between two looks changes nothing", file)
+		fmt.Fprintf(&told, "%s\n%s", strings.TrimSuffix(filepath.Base(file), ".json"), cmp.Or(news[0], "  nothing\n"))
+	}
+	if *update {
+		require.NoError(t, os.WriteFile("testdata/real.txt", []byte(told.String()), 0o600))
+	}
+	want, err := os.ReadFile("testdata/real.txt")
+	require.NoError(t, err)
+	assert.Equal(t, string(want), told.String())
+}
+
+// single returns the records one by one, the first observed first.
+func single(logs plog.Logs) (all []plog.Logs) {
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, record := range scope.LogRecords().All() {
+				one := plog.NewLogs()
+				rl := one.ResourceLogs().AppendEmpty()
+				resource.Resource().CopyTo(rl.Resource())
+				record.CopyTo(rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
+				all = append(all, one)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b plog.Logs) int { return stamp(a).Compare(stamp(b)) })
+	return all
+}
+
+// runs returns what is told of a story.
+func runs(t *testing.T, lines string, until time.Duration) *cluster {
+	t.Helper()
+	all := story.Logs(lines)
+	for i, r := range story.Records(lines) {
+		all[i].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).SetObservedTimestamp(pcommon.NewTimestampFromTime(story.Epoch.Add(r.At)))
+	}
+	c := newCluster(t, story.Epoch, all)
+	c.runUntil(story.Epoch.Add(until))
+	return c
+}
+
+const crash = "!BackOff{app}: Back-off restarting failed container app in pod POD"
+
+func TestStories(t *testing.T) {
+	for name, tt := range map[string]struct{ lines, want string }{
+		"a problem opens after ten seconds, and ends": {
+			"0:01 Pod/web-aaa-1 " + crash,
+			`
+  0:20 opened: deployment web in shop: a container ends by itself, again and again; the cause is not known
+  10:10 ended: deployment web in shop: a container ends by itself, again and again; the cause is not known; over: nothing has repeated it for 10 min
+`,
+		},
+		"one with a cause opens at once": {
+			`0:01 ReplicaSet/web-aaa !FailedCreate: Error creating: pods "web-aaa-1" is forbidden: exceeded quota: small, requested: pods=1
+			0:20 ReplicaSet/web-aaa SuccessfulCreate: Created pod: web-aaa-1`,
+			`
+  0:10 opened: deployment web in shop: the owner cannot create a pod; the cause: the quota small is used up
+  0:20 ended: deployment web in shop: the owner cannot create a pod; the cause: the quota small is used up; over: a pod was created
+`,
+		},
+		"one that is over before ten seconds is none": {
+			"0:01 Pod/web-aaa-1 !FailedScheduling: no room\n0:05 Pod/web-aaa-1 Scheduled: Successfully assigned shop/POD to NODE", "\n",
+		},
+		"others turn out to share it": {
+			"0:01 Pod/a-aaa-1 " + crash + "\n0:21 Pod/b-aaa-1 " + crash + "\n0:41 Pod/c-aaa-1 " + crash,
+			`
+  0:20 opened: deployment a in shop: a container ends by itself, again and again; the cause is not known
+  0:40 opened: deployment b in shop: a container ends by itself, again and again; the cause is not known
+  0:50 ended: deployment b in shop: a container ends by itself, again and again; the cause is not known; over: it is a part of another problem
+  1:20 changed: 3 workloads in shop at once, 3 pods: a container ends by itself, again and again; the cause is not known
+  10:50 ended: 3 workloads in shop at once, 3 pods: a container ends by itself, again and again; the cause is not known; over: nothing has repeated it for 10 min
+`,
+		},
+		"a flap is the same problem": {
+			"0:01 Pod/web-aaa-1 !FailedScheduling: no room\n1:00 Pod/web-aaa-1 Scheduled: Successfully assigned shop/POD to NODE\n4:00 Pod/web-aaa-2 !FailedScheduling: no room\n5:00 Pod/web-aaa-2 Scheduled: Successfully assigned shop/POD to NODE",
+			`
+  0:20 opened: deployment web in shop: no node has room for a pod; the cause is not known
+  1:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled
+  4:00 changed: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out
+  5:00 ended: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; over: the pod was scheduled
+`,
+		},
+		"later, it is the same again": {
+			"0:01 Pod/web-aaa-1 !FailedScheduling: no room\n1:00 Pod/web-aaa-1 Scheduled: Successfully assigned shop/POD to NODE\n14:00 Pod/web-aaa-2 !FailedScheduling: no room\n15:00 Pod/web-aaa-2 Scheduled: Successfully assigned shop/POD to NODE",
+			`
+  0:20 opened: deployment web in shop: no node has room for a pod; the cause is not known
+  1:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled
+  14:00 opened: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; 1 before
+  15:00 ended: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; over: the pod was scheduled; 1 before
+`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, strings.TrimPrefix(tt.want, "\n"), runs(t, tt.lines, 30*time.Minute).String())
+		})
+	}
+}
+
+// TestOneTenant cannot keep the problems of others from opening.
+func TestOneTenant(t *testing.T) {
+	lines := "0:05 Pod/web-aaa-1 " + crash + "\n"
+	for i := range 5000 {
+		lines += fmt.Sprintf("0:01 Widget/w%d !Odd%d namespace=evil event=e%d: odd %d\n", i/50, i, i, i)
+	}
+	c := runs(t, lines, time.Minute)
+	opened := map[string]int{}
+	for _, u := range c.news {
+		assert.Equal(t, problem.Opened, u.State)
+		opened[u.Key.Namespace]++
+	}
+	assert.Equal(t, map[string]int{"shop": 1, "evil": 100}, opened)
+}
+
+// TestWhatIsKeptIsBounded: 30 days, and 64 MiB, of which a namespace displaces only its own.
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	now := story.Epoch
+	tracker := &problem.Tracker{Closed: []problem.Problem{
+		{ID: "old", Over: now.Add(-31 * 24 * time.Hour)},
+		{ID: "quiet", Key: incident.Key{Namespace: "quiet"}, Over: now.Add(-29 * 24 * time.Hour)},
+	}}
+	long := strings.Repeat("x", 1000)
+	for i := range 60_000 {
+		tracker.Closed = append(tracker.Closed, problem.Problem{ID: fmt.Sprint(i), Key: incident.Key{Namespace: "noisy"}, Sentence: long, Over: now.Add(-time.Hour)})
+	}
+	tracker.Look(now, nil)
+	encoded, err := json.Marshal(tracker)
+	require.NoError(t, err)
+	assert.Less(t, len(encoded), 64<<20)
+	all := tracker.Since(now.Add(-30 * 24 * time.Hour))
+	assert.Greater(t, len(all), 40_000)
+	var names []string
+	for _, p := range all {
+		if p.Key.Namespace != "noisy" {
+			names = append(names, p.ID)
+		}
+	}
+	assert.Equal(t, []string{"quiet"}, names)
+}
