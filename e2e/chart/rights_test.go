@@ -73,6 +73,28 @@ func TestTheRulesAreDocumented(t *testing.T) {
 	}
 }
 
+// TestTheRightsOfDetails: one value gives the right to ConfigMaps, another one takes all of them away.
+func TestTheRightsOfDetails(t *testing.T) {
+	t.Parallel()
+	has := func(rules []rbacv1.PolicyRule, resource string) bool {
+		return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, resource) })
+	}
+	for name, want := range map[string]struct{ configMaps, revisions bool }{
+		"":                        {revisions: true},
+		"details.configMaps=true": {configMaps: true, revisions: true},
+		"details.enabled=false":   {},
+	} {
+		values := slices.DeleteFunc([]string{"mode=stateless", name}, func(value string) bool { return value == "" })
+		cluster := install(t, "kube-events", append(values, endpoint)...).role(t, "kube-events").Rules
+		roles := install(t, "kube-events", append(values, endpoint, "namespaces={shop}")...).of("Role")
+		require.Len(t, roles, 1)
+		for _, rules := range [][]rbacv1.PolicyRule{cluster, decoded[rbacv1.Role](t, roles[0].Object).Rules} {
+			assert.Equal(t, want.configMaps, has(rules, "configmaps"), name)
+			assert.Equal(t, want.revisions, has(rules, "controllerrevisions"), name)
+		}
+	}
+}
+
 // TestTheClusterHasEveryKindOfTheRules, with and without a namespace as the test above assumes.
 func TestTheClusterHasEveryKindOfTheRules(t *testing.T) {
 	t.Parallel()

@@ -112,6 +112,7 @@ func TestContradictions(t *testing.T) {
 		"a claim that nothing uses":            set("storage.existingClaim=events", "mode=ha uses no volume", "set mode=single"),
 		"a storage class that nothing uses":    {[]string{"mode=stateless", "storage.storageClassName=fast"}, []string{"mode=stateless uses no volume", "set mode=single"}},
 		"replicas without leader election":     {[]string{"mode=single", "replicas=2"}, []string{"mode=single has no leader election", "set mode=ha or replicas=1"}},
+		"ConfigMaps without details":           {[]string{"details.enabled=false", "details.configMaps=true"}, []string{"details.configMaps is true, but details.enabled is false", "set details.enabled=true"}},
 		"an update without leader election":    {[]string{"mode=single", "strategy.type=RollingUpdate"}, []string{"two Collectors must not run at the same time", "set mode=ha"}},
 		"nodes for the Roles of namespaces":    {[]string{"namespaces={a}", "rbac.extraRules[0].apiGroups={x,}", "rbac.extraRules[0].resources={pods,nodes}"}, []string{"rbac.extraRules has nodes", "remove namespaces"}},
 		"operators of the cluster for Roles":   {[]string{"namespaces={a}", "rbac.extraRules[0].apiGroups={config.openshift.io}", "rbac.extraRules[0].resources={clusteroperators}"}, []string{"rbac.extraRules has clusteroperators"}},

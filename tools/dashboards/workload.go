@@ -44,6 +44,7 @@ func workload(v variant) layout {
 			{4, workloadNumbers(chosen)},
 			{8, []cell{{12, barsOfReasons("Warnings by reason", append(chosen, warnings))}, {12, barsOfReasons("Normal events by reason", append(chosen, normal))}}},
 			{8, []cell{{12, reasonsOfWorkload(v, chosen)}, {12, workloadsOfNamespace(v, chosen)}}},
+			{6, []cell{{24, endsOfContainers(chosen)}}},
 		}},
 		{title: "Objects and messages", lines: []line{
 			{8, []cell{{24, objectsOfWorkload(v)}}},
@@ -73,6 +74,15 @@ func barsOfReasons(title string, matchers []string) cog.Builder[dashboard.Panel]
 	return bars(title, "Occurrences within the time of a bar, of the ten most frequent reasons. One event may have many occurrences.",
 		most(10, "k8s_event_reason", matchers...), "{{k8s_event_reason}}")
 }
+
+// endsOfContainers returns why containers ended, over time. Each start after an end says so once; other events
+// say it again.
+func endsOfContainers(chosen []string) cog.Builder[dashboard.Panel] {
+	return bars("Ends of containers that started again", "Why they ended, such as OOMKilled, Error or Completed. Ends without another start are in the records only.",
+		most(10, lastTerminated, append(chosen, `k8s_event_reason="Started"`, lastTerminated+`!=""`)...), "{{"+lastTerminated+"}}")
+}
+
+const lastTerminated = "k8s_container_status_last_terminated_reason"
 
 func reasonsOfWorkload(v variant, chosen []string) cog.Builder[dashboard.Panel] {
 	return rows("Reasons", "In the time range, by the kind of the object that the events are about.",

@@ -202,6 +202,9 @@ watchNamespaces: namespaces
 {{- define "kube-events.contradictions" -}}
 {{- $ha := eq .Values.mode "ha" -}}
 {{- $several := gt (int .Values.replicas) 1 -}}
+{{- if and .Values.details.configMaps (not .Values.details.enabled) -}}
+{{- println "details.configMaps is true, but details.enabled is false: set details.enabled=true, or details.configMaps=false" -}}
+{{- end -}}
 {{- if and $several (not $ha) -}}
 {{- println (printf "replicas is %d, but mode=%s has no leader election, so each replica would emit everything: set mode=ha or replicas=1" (int .Values.replicas) .Values.mode) -}}
 {{- end -}}

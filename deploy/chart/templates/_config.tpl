@@ -115,6 +115,11 @@ receivers:
     k8s_leader_elector: k8s_leader_elector
     progress_config_map: ${env:POD_NAMESPACE}/{{ include "kube-events.lease" . }}-kube-events
     {{- end }}
+    {{- if not .Values.details.enabled }}
+    details: {enabled: false}
+    {{- else if .Values.details.configMaps }}
+    details: {config_maps: true}
+    {{- end }}
     {{- if or .Values.page.enabled .Values.rollouts.enabled }}
     extract:
       labels:

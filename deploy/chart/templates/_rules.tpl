@@ -26,8 +26,14 @@ their owners. A Role in one namespace does not get the kinds that have no namesp
     - persistentvolumes
     {{- end }}
   verbs: [get, list]
+{{- if and .Values.details.enabled .Values.details.configMaps }}
+# When they changed, and by which manager: details.configMaps.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get]
+{{- end }}
 - apiGroups: [apps]
-  resources: [controllerrevisions, daemonsets, deployments, replicasets, statefulsets]
+  resources: [{{ if .Values.details.enabled }}controllerrevisions, {{ end }}daemonsets, deployments, replicasets, statefulsets]
   verbs: [get, list]
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]
