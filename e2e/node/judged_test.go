@@ -39,6 +39,9 @@ type judge struct {
 // changes stages changes before crashes, and asks the page for the causes.
 func (c *cluster) changes(t *testing.T) {
 	j := c.newJudge(t)
+	for _, ofTools := range []string{"argocd", "flux-system"} {
+		c.newNamespace(t, ofTools)
+	}
 	var all []*staged
 	for _, stage := range changeStages {
 		s := &staged{cluster: c, stage: stage, all: t.Context()}
@@ -48,11 +51,11 @@ func (c *cluster) changes(t *testing.T) {
 	for _, s := range all {
 		s.awaitAvailable(t)
 	}
-	t.Run("staged", func(t *testing.T) {
+	require.True(t, t.Run("staged", func(t *testing.T) {
 		for _, s := range all {
 			t.Run(s.name, func(t *testing.T) { t.Parallel(); s.change(t, s) })
 		}
-	})
+	}))
 	unknown := 0
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) { unknown += j.judge(t, s) })
@@ -119,6 +122,19 @@ func (j *judge) problems(t *testing.T, namespace string) (all []told) {
 	return answer.Problems
 }
 
+// workloads returns the IDs of all workloads.
+func (j *judge) workloads(t *testing.T) (ids []string) {
+	t.Helper()
+	var answer struct {
+		Workloads []struct{ Workload struct{ ID string } }
+	}
+	require.NoError(t, json.Unmarshal(j.get(t, "/api/workloads?limit=1000"), &answer))
+	for _, w := range answer.Workloads {
+		ids = append(ids, w.Workload.ID)
+	}
+	return ids
+}
+
 // judge waits until the page knows how the container of a stage ended, and that it did so again. It
 // returns 1 if the page does not name a cause, and another one than the stage's fails the test.
 func (j *judge) judge(t *testing.T, s *staged) (unknown int) {
@@ -143,6 +159,7 @@ func (j *judge) judge(t *testing.T, s *staged) (unknown int) {
 		assert.NotContains(t, strings.Join(texts, "\n"), s.never)
 	}
 	if len(texts) == 0 {
+		assert.Contains(t, problem.Unknown, s.unknown)
 		return min(1, len(s.first))
 	}
 	if assert.NotEmpty(t, s.first, "no cause is right: %s", texts) {
@@ -190,8 +207,11 @@ func (j *judge) assertNoValues(t *testing.T) {
 	records, err := os.ReadFile(j.records)
 	require.NoError(t, err)
 	outputs := map[string]string{"records": string(records), "log": j.collector.Output.String()}
-	for _, path := range []string{"/", "/api/problems", "/api/changes", "/api/workloads", "/api/rollouts", "/api/events"} {
+	for _, path := range []string{"/", "/api/problems", "/api/changes", "/api/workloads", "/api/events"} {
 		outputs[path] = string(j.get(t, path+"?limit=1000"))
+	}
+	for _, id := range j.workloads(t) {
+		outputs["/api/workloads/ID"] += string(j.get(t, "/api/workloads/"+id))
 	}
 	for name, b := range map[string]*harness.Backend{"backend": j.emitted, "backend of what is forbidden": j.forbidden} {
 		for _, r := range b.Records() {
