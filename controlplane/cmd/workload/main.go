@@ -41,8 +41,7 @@ func run(ctx context.Context, args []string) error {
 	case "kill":
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "terminate":
-		signal.Reset(syscall.SIGTERM)
-		return syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		return terminate()
 	case "unhealthy":
 		return serveErrors(ctx)
 	case "memory":
@@ -51,6 +50,16 @@ func run(ctx context.Context, args []string) error {
 		return follow(ctx, args[1])
 	}
 	return fmt.Errorf("unknown arguments %q", args)
+}
+
+// terminate ends the program as a signal does that it does not catch. It only returns if that fails.
+func terminate() error {
+	signal.Reset(syscall.SIGTERM)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		return err
+	}
+	time.Sleep(time.Minute)
+	return errors.New("SIGTERM did not end it")
 }
 
 // follow does what a file says, as soon as it says something.
