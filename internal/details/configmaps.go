@@ -67,7 +67,7 @@ func (c change) sentence(verb string) string {
 }
 
 // isNew reports whether the ConfigMap is as it was created. Times have whole seconds.
-func (c *configMap) isNew() bool { return c.last.at.Sub(c.created) <= time.Second }
+func (c *configMap) isNew() bool { return c.last.at.Sub(c.created).Abs() <= time.Second }
 
 // deployers begin the names of managers that change what they deploy, and nothing all the time.
 var deployers = []string{"kubectl", "helm", "argocd", "kustomize-controller", "flux"}
