@@ -40,6 +40,7 @@ var ends = []end{
 	{"crash", "app", "Error", 1},
 	{"completed", "app", "Completed", 0},
 	{"killed", "app", "Error", 137},
+	{"terminated", "app", "Error", 143},
 	{"unhealthy", "app", "Completed", 0},
 	{"init", "setup", "Error", 1},
 	{"sidecar", "proxy", "Error", 1},
@@ -70,20 +71,40 @@ func (p *producers) ends(t *testing.T) {
 			}
 			if e.pod == "out-of-memory" {
 				assert.Equal(t, int64(64<<20), all[0].Get("k8s.container.memory.limit"))
+				assert.NotEqual(t, "BackOff", all[0].Get("k8s.event.reason"), "the first restart has no back-off")
 			}
 			assertOfTheRunBefore(t, all)
 			t.Logf("%s: %d of %d records of restarts say why", e.pod, len(all), len(p.emitted.Records(of...)))
 		})
 	}
-	p.endOfJob(t, namespace)
+	for job, end := range map[string]struct {
+		reason      string
+		ended, code any
+	}{
+		"failed":      {"BackoffLimitExceeded", "Error", int64(1)},
+		"late":        {"DeadlineExceeded", nil, nil}, // The controller deletes the pod, which still runs.
+		"late-failed": {"DeadlineExceeded", "Error", int64(1)},
+	} {
+		t.Run("job "+job, func(t *testing.T) {
+			t.Parallel()
+			r := p.emitted.Await(t, "k8s.namespace.name", namespace, "k8s.job.name", job, "k8s.event.reason", end.reason)
+			assert.Equal(t, end.ended, r.Get(lastReason))
+			assert.Equal(t, end.code, r.Get("process.exit.code"))
+		})
+	}
+	t.Run("evicted", func(t *testing.T) { t.Parallel(); p.evictRunning(t, namespace) })
 }
 
-// endOfJob checks what the record of a failed Job says about its pod.
-func (p *producers) endOfJob(t *testing.T, namespace string) {
-	t.Helper()
-	job := p.emitted.Await(t, "k8s.namespace.name", namespace, "k8s.job.name", "job", "k8s.event.reason", "BackoffLimitExceeded")
-	assert.Equal(t, "Error", job.Get(lastReason))
-	assert.Equal(t, int64(1), job.Get("process.exit.code"))
+// evictRunning evicts a pod, as a drain does, whose container has not ended before. This node's kubelet evicts
+// nothing: its disk is that of the machine.
+func (p *producers) evictRunning(t *testing.T, namespace string) {
+	of := []any{"k8s.namespace.name", namespace, "k8s.pod.name", "evicted"}
+	p.emitted.Await(t, append(of, "k8s.event.reason", "Started")...)
+	pod, err := p.CoreV1().Pods(namespace).Get(t.Context(), "evicted", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, p.evict(t, pod))
+	p.emitted.Await(t, append(of, "k8s.event.reason", "Killing")...)
+	assert.Empty(t, p.saying(of))
 }
 
 // saying returns the records that say why a container ended.

@@ -161,6 +161,7 @@ func TestNode(t *testing.T) {
 	t.Run("producers", p.run)
 	if !*record {
 		t.Run("details", p.details)
+		t.Run("changes", c.changes)
 		t.Run("rollouts", c.traceRollouts)
 		t.Run("releases", c.surviveFaults)
 	}

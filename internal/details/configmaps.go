@@ -5,6 +5,7 @@ package details
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -21,30 +22,62 @@ const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
 // configMap is what is remembered of a ConfigMap.
 type configMap struct {
-	readAt time.Time
-	last   change    // zero: not known, or none that is meant
-	before time.Time // when it was seen to change before that
+	readAt  time.Time
+	created time.Time
+	last    change    // zero: not known, or none that is meant
+	before  time.Time // when it was seen to change before that
 
 	failure resolver.Resolution // why it could not be read
 }
 
-// changedConfigMaps returns a sentence about the ConfigMap of a pod that changed last. A ConfigMap that
-// was seen to change twice within a minute is not meant: a program writes it all the time.
-func (d *Details) changedConfigMaps(ctx context.Context, p *pod) (sentences []string, failure resolver.Resolution) {
-	var last change
+// changedConfigMaps returns a sentence about the ConfigMap of a pod that changed last; if none has, about the
+// one that was created last.
+func (d *Details) changedConfigMaps(ctx context.Context, p *pod, at time.Time) (sentences []string, failure resolver.Resolution) {
+	var changed, created change
 	for _, name := range p.usedConfigMaps {
 		one := d.readConfigMap(ctx, types.NamespacedName{Namespace: p.Namespace, Name: name})
 		if one.failure != "" && one.failure != resolver.ResolutionNotFound { // It may be optional.
 			return nil, one.failure
 		}
-		if one.last.at.After(last.at) && one.last.at.Sub(one.before) >= time.Minute {
-			last = one.last
+		switch {
+		case one.isNew():
+			created = newest(created, one.last)
+		case one.isMeant(at):
+			changed = newest(changed, one.last)
 		}
 	}
-	if last.name == "" {
-		return nil, ""
+	switch {
+	case changed.name != "":
+		return []string{changed.sentence("changed")}, ""
+	case created.name != "":
+		return []string{created.sentence("created")}, ""
 	}
-	return []string{"configmap " + last.name + " changed at " + last.at.UTC().Format(time.RFC3339) + " by " + last.by}, ""
+	return nil, ""
+}
+
+func newest(a, b change) change {
+	if b.at.After(a.at) {
+		return b
+	}
+	return a
+}
+
+func (c change) sentence(verb string) string {
+	return "configmap " + c.name + " " + verb + " at " + c.at.UTC().Format(time.RFC3339) + " by " + c.by
+}
+
+// isNew reports whether the ConfigMap is as it was created. Times have whole seconds.
+func (c *configMap) isNew() bool { return c.last.at.Sub(c.created).Abs() <= time.Second }
+
+// deployers begin the names of managers that change what they deploy, and nothing all the time.
+var deployers = []string{"kubectl", "helm", "argocd", "kustomize-controller", "flux"}
+
+// isMeant reports whether the last change of a ConfigMap may have an effect at a time. What changes
+// twice within a minute is written by a program all the time, and until a minute has passed, only who changed it
+// shows that it is not.
+func (c *configMap) isMeant(at time.Time) bool {
+	isDeployed := slices.ContainsFunc(deployers, func(name string) bool { return strings.HasPrefix(c.last.by, name) })
+	return c.last.at.Sub(c.before) >= time.Minute && (isDeployed || at.Sub(c.last.at) >= time.Minute)
 }
 
 // readConfigMap reads when a ConfigMap changed. Pods that use the same one share a read.
@@ -63,7 +96,7 @@ func (d *Details) readConfigMap(ctx context.Context, name types.NamespacedName) 
 		if _, isLock := read.Annotations[leaderAnnotation]; !isLock && last.at.After(one.last.at) {
 			one.last, one.before = change{at: last.at, by: last.by, name: name.Name}, one.last.at
 		}
-		one.readAt = time.Now()
+		one.readAt, one.created = time.Now(), read.CreationTimestamp.Time
 		d.configMaps.Add(name, one)
 		return one, nil
 	})

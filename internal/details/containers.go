@@ -127,7 +127,7 @@ func (d *Details) askPod(ctx context.Context, about subject, events []*corev1.Ev
 	var configMaps []string
 	hasEnd := func(ev *corev1.Event) bool { return known.ended(ev) != nil }
 	if d.settings.ConfigMaps && slices.ContainsFunc(events, hasEnd) {
-		configMaps, failure = d.changedConfigMaps(ctx, known)
+		configMaps, failure = d.changedConfigMaps(ctx, known, event.NewestOccurrence(events[len(events)-1]))
 	}
 	return func(ev *corev1.Event) *observation.Details {
 		one := &observation.Details{Resolution: failure}

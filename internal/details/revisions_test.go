@@ -5,7 +5,9 @@ package details
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -298,6 +300,37 @@ func TestARevisionThatMayNotBeReadSaysSo(t *testing.T) {
 	s := newServer(t)
 	s.put(replicaSets+"/a", http.StatusForbidden)
 	assert.Equal(t, resolver.ResolutionForbidden, s.ask(t, scaled("a", 1)).Resolution)
+}
+
+func TestWhichChangesOfAConfigMapAreMeant(t *testing.T) {
+	const by = "configmap settings changed at 2026-11-28T14:00:00Z by "
+	for name, one := range map[string]struct {
+		manager string
+		created int // seconds before the change
+		at      int // of the container's end, in seconds after it
+		want    string
+	}{
+		"an edit, at once":                    {"kubectl-edit", 600, 20, by + "kubectl-edit"},
+		"a deployment, at once":               {"argocd-controller", 600, 20, by + "argocd-controller"},
+		"one by a program, which may go on":   {"operator", 600, 20, ""},
+		"one by a program, after a minute":    {"operator", 600, 60, by + "operator"},
+		"one that was only created":           {"kubectl", 0, 20, "configmap settings created at 2026-11-28T14:00:00Z by kubectl"},
+		"one that was created with the edit":  {"kubectl-edit", 2, 20, by + "kubectl-edit"},
+		"one that a program has just created": {"operator", 1, 20, "configmap settings created at 2026-11-28T14:00:00Z by operator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, func(c *Settings) { c.ConfigMaps = true })
+			pod := webPod(waiting("20s"), lastEnded(one.at-10, one.at))
+			pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
+			s.put(podPath, pod)
+			changed := managed(one.manager, 0, "", `{"f:data":{}}`)
+			s.put("/api/v1/namespaces/shop/configmaps/settings", metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				CreationTimestamp: metav1.NewTime(changed.Time.Add(-time.Duration(one.created) * time.Second)),
+				ManagedFields:     []metav1.ManagedFieldsEntry{changed},
+			}})
+			assert.Equal(t, one.want, strings.Join(s.ask(t, restart("BackOff", one.at+1, 1)).ConfigMaps, "; "))
+		})
+	}
 }
 
 func TestTheConfigMapThatChangedLast(t *testing.T) {

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,7 +29,8 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	switch strings.Join(args[:min(1, len(args))], "") {
+	args = append(args, "", "") // what it does, and with what
+	switch args[0] {
 	case "":
 		<-ctx.Done()
 		return nil
@@ -36,12 +40,41 @@ func run(ctx context.Context, args []string) error {
 		return errors.New("it crashes, as requested")
 	case "kill":
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "terminate":
+		return terminate()
 	case "unhealthy":
 		return serveErrors(ctx)
 	case "memory":
-		return useMemory(ctx)
+		return useMemory(ctx, args[1])
+	case "follow":
+		return follow(ctx, args[1])
 	}
 	return fmt.Errorf("unknown arguments %q", args)
+}
+
+// terminate ends the program as a signal does that it does not catch. It only returns if that fails.
+func terminate() error {
+	signal.Reset(syscall.SIGTERM)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		return err
+	}
+	time.Sleep(time.Minute)
+	return errors.New("SIGTERM did not end it")
+}
+
+// follow does what a file says, as soon as it says something.
+func follow(ctx context.Context, path string) error {
+	for ctx.Err() == nil {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if len(content) > 0 {
+			return run(ctx, strings.Fields(string(content)))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return nil
 }
 
 // serveErrors answers every HTTP request on port 8080 with status 500, until ctx ends.
@@ -57,10 +90,12 @@ func serveErrors(ctx context.Context) error {
 	return nil
 }
 
-// useMemory allocates memory until the kernel ends the program, or until it has 1 GiB.
-func useMemory(ctx context.Context) error {
+// useMemory allocates MiB of memory, 1,024 if limit is empty, unless the kernel ends the program before. With
+// a limit, it keeps them until ctx ends.
+func useMemory(ctx context.Context, limit string) error {
+	most, err := strconv.Atoi(cmp.Or(limit, "1024"))
 	var kept [][]byte
-	for len(kept) < 1<<10 && ctx.Err() == nil {
+	for len(kept) < most && ctx.Err() == nil {
 		block := make([]byte, 1<<20)
 		for i := 0; i < len(block); i += os.Getpagesize() {
 			block[i] = 1 // so that the kernel must provide the page
@@ -69,5 +104,9 @@ func useMemory(ctx context.Context) error {
 		time.Sleep(5 * time.Millisecond)
 	}
 	log.Printf("used %d MiB", len(kept))
-	return nil
+	if limit != "" {
+		<-ctx.Done()
+	}
+	runtime.KeepAlive(kept)
+	return err
 }

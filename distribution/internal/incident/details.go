@@ -128,14 +128,14 @@ func bytesOf(quantity string) float64 {
 }
 
 // configMap returns the last change of a ConfigMap of the pods before the problem began, and the record
-// that has it; nil: none is known.
+// that has it; nil: none is known. One that was only created is returned if none changed.
 func (p *Problem) configMap() (last *record.ConfigMapChange, by *Fact) {
 	for _, f := range p.facts {
 		for _, m := range f.Moments {
 			if m.details == nil || m.details.ConfigMap == nil {
 				continue
 			}
-			if c := m.details.ConfigMap; !c.At.After(p.Onset) && (last == nil || c.At.After(last.At)) {
+			if c := m.details.ConfigMap; !c.At.After(p.Onset) && (last == nil || cmp.Or(compareBools(last.IsNew, c.IsNew), c.At.Compare(last.At)) > 0) {
 				last, by = c, f
 			}
 		}
@@ -146,7 +146,7 @@ func (p *Problem) configMap() (last *record.ConfigMapChange, by *Fact) {
 // changedConfigMap returns the ConfigMap that changed before the problem as its cause.
 func (e *explanation) changedConfigMap() []Cause {
 	c, by := e.p.configMap()
-	if c == nil || e.p.Onset.Sub(c.At) > soon {
+	if c == nil || c.IsNew || e.p.Onset.Sub(c.At) > soon {
 		return nil
 	}
 	text := "the ConfigMap " + c.Name + " was changed by " + c.By

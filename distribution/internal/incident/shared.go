@@ -291,7 +291,7 @@ func inMessage(pattern string) func(*Problem) string {
 
 // changedBefore returns the ConfigMap of the pods that changed soon before the problem.
 func changedBefore(p *Problem) string {
-	if c, _ := p.configMap(); c != nil && p.Onset.Sub(c.At) <= soon {
+	if c, _ := p.configMap(); c != nil && !c.IsNew && p.Onset.Sub(c.At) <= soon {
 		return c.Name
 	}
 	return ""

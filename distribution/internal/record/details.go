@@ -63,6 +63,7 @@ func inBytes(n int64) string {
 type ConfigMapChange struct {
 	Name, By string
 	At       time.Time
+	IsNew    bool // it was created, and has not changed since
 }
 
 // detailsOf returns the details of a record; nil: it has none.
@@ -93,18 +94,18 @@ func endedOf(event pcommon.Map) *Ended {
 }
 
 // changedConfigMap matches the sentence of the receiver.
-var changedConfigMap = regexp.MustCompile(`^configmap (\S+) changed at (\S+) by (.+)$`)
+var changedConfigMap = regexp.MustCompile(`^configmap (\S+) (changed|created) at (\S+) by (.+)$`)
 
 func configMapChangeOf(sentence string) *ConfigMapChange {
 	match := changedConfigMap.FindStringSubmatch(sentence)
 	if match == nil {
 		return nil
 	}
-	at, err := time.Parse(time.RFC3339, match[2])
+	at, err := time.Parse(time.RFC3339, match[3])
 	if err != nil {
 		return nil
 	}
-	return &ConfigMapChange{match[1], match[3], at.UTC()}
+	return &ConfigMapChange{match[1], match[4], at.UTC(), match[2] == "created"}
 }
 
 // texts returns the first values of a list.

@@ -37,7 +37,7 @@ type Record struct {
 	// inside (the namespace of a Node's Event that a tenant wrote), namespace, uid, node, hash,
 	// event, count, since, related, owner, resolution, reporter, action, top and topuid. What the
 	// receiver read is in ended (REASON/EXIT-CODE/BYTES/TIME of the end), changes (with _ for a blank,
-	// and a ; between two), tool, by and configmap (NAME/TIME/MANAGER).
+	// and a ; between two), tool, by and configmap (NAME/changed/TIME/MANAGER, or created).
 	Settings map[string]string
 }
 
@@ -180,8 +180,8 @@ func putDetails(to pcommon.Map, set map[string]string, epoch time.Time) {
 			list.AppendEmpty().SetStr(change)
 		}
 	}
-	if change := strings.Split(set["configmap"], "/"); len(change) == 3 {
-		to.PutEmptySlice("k8s.config_map.changes").AppendEmpty().SetStr("configmap " + change[0] + " changed at " + at(change[1]) + " by " + change[2])
+	if change := strings.Split(set["configmap"], "/"); len(change) == 4 {
+		to.PutEmptySlice("k8s.config_map.changes").AppendEmpty().SetStr("configmap " + change[0] + " " + change[1] + " at " + at(change[2]) + " by " + change[3])
 	}
 	putAll(to, map[string]string{"k8s.workload.deployed_by": set["tool"], "k8s.workload.changed_by": set["by"]})
 }
