@@ -70,7 +70,7 @@ func (v *cut) joined() []*Problem {
 	for _, w := range v.workloads {
 		v.problems = append(v.problems, w.problems...)
 	}
-	slices.SortFunc(v.problems, func(a, b *Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(v.problems, func(a, b *Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.Series, b.Series)) })
 	for i := range shares {
 		v.problems = v.joinBy(&shares[i], v.problems)
 	}
@@ -104,7 +104,7 @@ func (v *cut) joinBy(s *sharing, all []*Problem) (left []*Problem) {
 			left = append(left, v.join(key, group)...)
 		}
 	}
-	slices.SortFunc(left, func(a, b *Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(left, func(a, b *Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.Series, b.Series)) })
 	return left
 }
 
