@@ -44,6 +44,7 @@ var mayBeEmpty = map[string]string{
 	"otelcol_kube_events_owner_lookups_forbidden":                              "the receivers may read all owners",
 	"otelcol_kube_events_series_overflow":                                      "there are fewer series than series.max",
 	"resolution!~":                                                             "the receiver finds the owners",
+	"k8s_container_status_last_terminated_reason":                              "no container ends: kwok runs none",
 	`group by (cluster) ({__name__=~"otelcol_kube_events_received(_total)?"})`: "no scrape here sets the label",
 }
 
