@@ -168,11 +168,12 @@ func (p *producers) changes(t *testing.T) {
 		want := []any{"annotation checksum/config added", "env app TOKEN changed", limit}
 		var found []harness.Record
 		require.True(t, harness.Poll(waitTimeout, func() bool {
-			found = slices.DeleteFunc(p.emitted.Records("k8s.namespace.name", namespace, "k8s.object.kind", kind), func(r harness.Record) bool {
+			// The first record of a revision has it: of the Deployment, or of its ReplicaSet.
+			found = slices.DeleteFunc(p.emitted.Records("k8s.namespace.name", namespace, "k8s.workload.kind", kind), func(r harness.Record) bool {
 				return r.Get("k8s.rollout.changes") == nil
 			})
 			return len(found) > 0
-		}), "what the %s changed", kind)
+		}), "what the %s changed, in:\n%s", kind, p.said([]any{"k8s.namespace.name", namespace, "k8s.workload.kind", kind}))
 		assert.Len(t, found, 1, kind)
 		assert.Equal(t, want, found[0].Get("k8s.rollout.changes"), kind)
 		assert.Equal(t, "kubectl-edit", found[0].Get("k8s.workload.changed_by"), kind)

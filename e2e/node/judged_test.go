@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/image"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
@@ -46,6 +48,9 @@ func (c *cluster) changes(t *testing.T) {
 	for _, stage := range changeStages {
 		s := &staged{cluster: c, stage: stage, all: t.Context()}
 		s.create(t)
+		t.Cleanup(func() { // Its containers end again and again.
+			require.NoError(t, c.CoreV1().Namespaces().Delete(context.Background(), s.name, metav1.DeleteOptions{}))
+		})
 		all = append(all, s)
 	}
 	for _, s := range all {
@@ -84,8 +89,8 @@ func (c *cluster) newJudge(t *testing.T) *judge {
 		"PAGE="+addresses[0], "RECORDS="+j.records,
 		"BACKEND="+j.emitted.URL, "BACKEND_FORBIDDEN="+j.forbidden.URL, "BACKEND_WITHOUT="+j.without.URL)
 	harness.Eventually(t, func() bool {
-		_, err := http.Get(j.page + "/api/problems")
-		return err == nil
+		response, err := http.Get(j.page + "/api/problems")
+		return err == nil && response.Body.Close() == nil
 	}, "the page")
 	return j
 }
