@@ -102,7 +102,9 @@ func (t *Tracker) Look(now time.Time, shown []incident.Problem) (news []Update) 
 			news = append(news, update)
 		}
 	}
-	slices.SortStableFunc(fresh, func(a, b *incident.Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.Series, b.Series)) })
+	slices.SortStableFunc(fresh, func(a, b *incident.Problem) int {
+		return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.Series, b.Series))
+	})
 	for _, p := range fresh {
 		if update, ok := l.open(p); ok {
 			news = append(news, update)
