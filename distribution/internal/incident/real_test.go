@@ -3,7 +3,6 @@
 package incident_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,12 +14,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+	records "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
 // TestRealIncidents replays records of incidents that were staged on real control planes and nodes:
@@ -32,11 +31,9 @@ func TestRealIncidents(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
-			content, err := os.ReadFile(file)
+			all, err := records.Recorded(file)
 			require.NoError(t, err)
-			logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(content)
-			require.NoError(t, err)
-			told, golden := replay(logs), strings.TrimSuffix(file, ".json")+".txt"
+			told, golden := replay(all), strings.TrimSuffix(file, ".json")+".txt"
 			if *update {
 				require.NoError(t, os.WriteFile(golden, []byte(told), 0o600))
 			}
@@ -48,9 +45,8 @@ func TestRealIncidents(t *testing.T) {
 }
 
 // replay adds the records one by one, at the times at which the receiver observed them.
-func replay(logs plog.Logs) string {
-	all := single(logs)
-	start := observed(all[0])
+func replay(all []plog.Logs) string {
+	start := records.Seen(all[0])
 	model := incident.NewModel(start.Add(-incident.Horizon))
 	var out strings.Builder
 	before := ""
@@ -67,9 +63,9 @@ func replay(logs plog.Logs) string {
 		}
 	}
 	for i, one := range all {
-		now := observed(one)
-		for i > 0 && now.Sub(observed(all[i-1])) > 0 && now.Sub(start) > 0 {
-			if next := observed(all[i-1]).Add(15 * time.Second); next.Before(now) {
+		now := records.Seen(one)
+		for i > 0 && now.Sub(records.Seen(all[i-1])) > 0 && now.Sub(start) > 0 {
+			if next := records.Seen(all[i-1]).Add(15 * time.Second); next.Before(now) {
 				look(next)
 			}
 			break
@@ -77,35 +73,10 @@ func replay(logs plog.Logs) string {
 		model.Add(one, now)
 		look(now.Add(2 * time.Second))
 	}
-	look(observed(all[len(all)-1]).Add(20 * time.Minute))
-	fmt.Fprintf(&out, "in full\n%s", describeFrom(model, incident.Query{}, observed(all[len(all)-1]), start))
+	look(records.Seen(all[len(all)-1]).Add(20 * time.Minute))
+	fmt.Fprintf(&out, "in full\n%s", describeFrom(model, incident.Query{}, records.Seen(all[len(all)-1]), start))
 	return out.String()
 }
-
-// single returns the records one by one, the first observed first.
-func single(logs plog.Logs) (all []plog.Logs) {
-	for _, resource := range logs.ResourceLogs().All() {
-		for _, scope := range resource.ScopeLogs().All() {
-			for _, record := range scope.LogRecords().All() {
-				one := plog.NewLogs()
-				rl := one.ResourceLogs().AppendEmpty()
-				resource.Resource().CopyTo(rl.Resource())
-				sl := rl.ScopeLogs().AppendEmpty()
-				scope.Scope().CopyTo(sl.Scope())
-				record.CopyTo(sl.LogRecords().AppendEmpty())
-				all = append(all, one)
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b plog.Logs) int { return cmp.Compare(stamp(a), stamp(b)) })
-	return all
-}
-
-func stamp(logs plog.Logs) pcommon.Timestamp {
-	return logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp()
-}
-
-func observed(logs plog.Logs) time.Time { return stamp(logs).AsTime() }
 
 func clock(at, start time.Time) string {
 	d := at.Sub(start).Round(time.Second)
@@ -138,15 +109,12 @@ func TestThePageHasTheSpansOfTheTraces(t *testing.T) {
 	files, err := filepath.Glob("testdata/real/*.json")
 	require.NoError(t, err)
 	for _, file := range files {
-		content, err := os.ReadFile(file)
+		all, err := records.Recorded(file)
 		require.NoError(t, err)
-		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(content)
-		require.NoError(t, err)
-		all := single(logs)
-		now := observed(all[len(all)-1])
-		page, connector := incident.NewModel(observed(all[0])), &rollout.Model{}
+		now := records.Seen(all[len(all)-1])
+		page, connector := incident.NewModel(records.Seen(all[0])), &rollout.Model{}
 		for _, one := range all {
-			page.Add(one, observed(one))
+			page.Add(one, records.Seen(one))
 			read, _ := rollout.Read(record.Read(one), connector)
 			connector.Join(read)
 		}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +47,7 @@ const step = 10 * time.Second
 // runUntil looks until a time, and checks that each problem is opened and ended in turn.
 func (c *cluster) runUntil(end time.Time) {
 	for ; !c.now.After(end); c.now = c.now.Add(step) {
-		for len(c.all) > 0 && !stamp(c.all[0]).After(c.now) {
+		for len(c.all) > 0 && !story.Seen(c.all[0]).After(c.now) {
 			c.model.Add(c.all[0], c.now)
 			c.all = c.all[1:]
 		}
@@ -93,11 +92,6 @@ func (c *cluster) String() string {
 	return b.String()
 }
 
-func stamp(logs plog.Logs) time.Time {
-	r := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
-	return max(r.ObservedTimestamp(), r.Timestamp()).AsTime()
-}
-
 // TestRealIncidents: testdata/real.txt has what opened, changed and ended in each staged incident.
 func TestRealIncidents(t *testing.T) {
 	files, err := filepath.Glob("../incident/testdata/real/*.json")
@@ -105,16 +99,13 @@ func TestRealIncidents(t *testing.T) {
 	require.NotEmpty(t, files)
 	var told strings.Builder
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
-		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(content)
+		all, err := story.Recorded(file)
 		require.NoError(t, err)
 		var news []string
 		for _, killed := range []bool{false, true} {
-			all := single(logs)
-			c := newCluster(t, stamp(all[0]), all)
+			c := newCluster(t, story.Seen(all[0]), all)
 			c.killed = killed
-			c.runUntil(stamp(all[len(all)-1]).Add(2 * incident.Horizon))
+			c.runUntil(story.Seen(all[len(all)-1]).Add(2 * incident.Horizon))
 			news = append(news, strings.ReplaceAll(c.String(), "; seen late", ""))
 			for id, state := range c.states {
 				assert.Equal(t, problem.Ended, state, "%s: %s", file, id)
@@ -129,23 +120,6 @@ func TestRealIncidents(t *testing.T) {
 	want, err := os.ReadFile("testdata/real.txt")
 	require.NoError(t, err)
 	assert.Equal(t, string(want), told.String())
-}
-
-// single returns the records one by one, the first observed first.
-func single(logs plog.Logs) (all []plog.Logs) {
-	for _, resource := range logs.ResourceLogs().All() {
-		for _, scope := range resource.ScopeLogs().All() {
-			for _, record := range scope.LogRecords().All() {
-				one := plog.NewLogs()
-				rl := one.ResourceLogs().AppendEmpty()
-				resource.Resource().CopyTo(rl.Resource())
-				record.CopyTo(rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
-				all = append(all, one)
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b plog.Logs) int { return stamp(a).Compare(stamp(b)) })
-	return all
 }
 
 // runs returns what is told of a story.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package story reads records from lines of text. Only tests use it.
+// Package story reads records from lines of text, and recorded ones from files. Only tests and the evaluation of agents
+// use it.
 //
 // A line is TIME OBJECT REASON SETTINGS: MESSAGE. The time is since the begin of the story, as 4:10
 // or 4m10s. The object is KIND/NAME, with its owners after a <; pods and ReplicaSets have the usual

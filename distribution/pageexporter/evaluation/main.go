@@ -27,9 +27,9 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter"
 )
 
@@ -181,26 +181,6 @@ func recordsOf(name string) (plog.Logs, error) {
 	if err != nil {
 		return logs, err
 	}
-	last := pcommon.Timestamp(0)
-	each(logs, func(r plog.LogRecord) { last = max(last, r.ObservedTimestamp(), r.Timestamp()) })
-	by := time.Since(last.AsTime()).Truncate(time.Second) // Most times have whole seconds.
-	each(logs, func(r plog.LogRecord) {
-		r.SetTimestamp(pcommon.NewTimestampFromTime(r.Timestamp().AsTime().Add(by)))
-		if start, ok := r.Attributes().Get("k8s.event.start_time"); ok {
-			if at, err := time.Parse(time.RFC3339Nano, start.Str()); err == nil {
-				start.SetStr(at.Add(by).Format(time.RFC3339Nano))
-			}
-		}
-	})
+	story.Move(logs, time.Since(story.Seen(logs)).Truncate(time.Second)) // Most times have whole seconds.
 	return logs, nil
-}
-
-func each(logs plog.Logs, do func(plog.LogRecord)) {
-	for _, rl := range logs.ResourceLogs().All() {
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, r := range sl.LogRecords().All() {
-				do(r)
-			}
-		}
-	}
 }
