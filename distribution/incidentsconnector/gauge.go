@@ -46,10 +46,8 @@ type gauge struct {
 // note notes that a problem was opened, changed or ended.
 func (g *gauge) note(p *problem.Problem, at *incident.At) {
 	g.hasNews = true
-	for key, s := range g.all { // A change can give it another class.
-		if delete(s.open, p.ID); len(s.open) == 0 && len(g.all) > maxSeries {
-			delete(g.all, key)
-		}
+	for _, s := range g.all { // A change can give it another class.
+		delete(s.open, p.ID)
 	}
 	if !p.Over.IsZero() {
 		return

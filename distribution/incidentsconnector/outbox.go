@@ -67,22 +67,14 @@ func consume(ctx context.Context, group []item, to consumer.Logs) error {
 	return to.ConsumeLogs(ctx, request)
 }
 
-// has reports whether a record of a problem waits, and whether the first one opens it.
-func (o *outbox) has(id string) (waits bool, opens bool) {
+// waiting returns the ids of the problems and changes whose records wait, and of the problems that one of them opens.
+func (o *outbox) waiting() (all, opening map[string]bool) {
+	all, opening = map[string]bool{}, map[string]bool{}
 	for _, one := range o.items {
-		if one.problem != nil && one.problem.ID == id {
-			return true, one.opens
+		all[one.id()] = true
+		if one.opens {
+			opening[one.id()] = true
 		}
 	}
-	return false, false
-}
-
-// hasChange reports whether a record of a change waits.
-func (o *outbox) hasChange(id string) bool {
-	for _, one := range o.items {
-		if one.change == id {
-			return true
-		}
-	}
-	return false
+	return all, opening
 }

@@ -29,11 +29,8 @@ const (
 
 // saved is the model in a storage extension. It is written in the background: nobody waits for it.
 type saved struct {
-	client  storage.Client
-	journal *journal.Journal
-	logger  *zap.Logger
-	failed  func()                   // counts an error
-	each    iter.Seq[*rollout.Model] // all parts of the model
+	log
+	each iter.Seq[*rollout.Model] // all parts of the model
 
 	mu      sync.Mutex // guards the following
 	unsaved *rollout.Model
@@ -41,33 +38,62 @@ type saved struct {
 	wake    chan struct{}
 }
 
-// open reads what was saved, and calls add with it. An entry that cannot be read costs only this entry.
-func (s *saved) open(ctx context.Context, host component.Host, id, own component.ID, add func(*rollout.Model)) error {
-	var err error
-	if s.client, err = journal.Client(ctx, host, id, component.KindConnector, own, ""); err != nil {
+// log is a journal in a storage extension.
+type log struct {
+	client  storage.Client
+	journal *journal.Journal // nil: the storage does not answer
+	logger  *zap.Logger
+	failed  func() // counts an error
+}
+
+// open reads what was saved under a name, and calls read with each entry. One that cannot be read costs only this
+// entry. what says in the log of the Collector what is stored.
+func (l *log) open(ctx context.Context, host component.Host, id, own component.ID, name, what string, read func([]byte) error) (err error) {
+	if l.client, err = journal.Client(ctx, host, id, component.KindConnector, own, name); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
 	defer cancel()
-	s.journal, err = journal.Open(ctx, s.client, func(value []byte) error {
+	l.journal, err = journal.Open(ctx, l.client, func(value []byte) error {
+		if err := read(value); err != nil {
+			l.logger.Error("An entry of the stored "+what+" cannot be read; starting without it", zap.Error(err))
+		}
+		return nil
+	})
+	if errors.Is(err, journal.ErrCorrupt) {
+		l.logger.Error("The stored "+what+" cannot be read; starting without them", zap.Error(err))
+		l.journal, _, err = journal.SetAside(ctx, l.client)
+	}
+	if err != nil {
+		l.logger.Error("The storage does not answer; "+what+" are not saved", zap.Error(err))
+		l.journal = nil
+		l.failed()
+	}
+	return nil
+}
+
+func (l *log) close(ctx context.Context) {
+	if err := l.client.Close(ctx); err != nil {
+		l.logger.Warn("Cannot close the storage", zap.Error(err))
+	}
+}
+
+// encode returns JSON of what knows no error.
+func encode(value any) []byte {
+	encoded, _ := json.Marshal(value)
+	return encoded
+}
+
+// open reads what was saved, and calls add with it.
+func (s *saved) open(ctx context.Context, host component.Host, id, own component.ID, add func(*rollout.Model)) error {
+	return s.log.open(ctx, host, id, own, "", "rollouts", func(value []byte) error {
 		m := &rollout.Model{}
 		if err := json.Unmarshal(value, m); err != nil {
-			s.logger.Error("An entry of the stored rollouts cannot be read; its part of the traces is lost", zap.Error(err))
-			return nil
+			return err
 		}
 		add(m)
 		return nil
 	})
-	if errors.Is(err, journal.ErrCorrupt) {
-		s.logger.Error("The stored rollouts cannot be read; starting without them", zap.Error(err))
-		s.journal, _, err = journal.SetAside(ctx, s.client)
-	}
-	if err != nil {
-		s.logger.Error("The storage does not answer; rollouts are not saved", zap.Error(err))
-		s.journal = nil
-		s.failed()
-	}
-	return nil
 }
 
 // append saves the entries of a model soon.
@@ -154,9 +180,4 @@ func (s *saved) chunks(yield func([]byte) bool) {
 	if len(chunk.Workloads) > 0 {
 		yield(encode(chunk))
 	}
-}
-
-func encode(m *rollout.Model) []byte {
-	encoded, _ := json.Marshal(m) // It knows no error for these types.
-	return encoded
 }

@@ -6,64 +6,44 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
-	"github.com/kubeevents/kubeeventsreceiver/internal/journal"
 )
 
-// entry is a part of what is stored: problems and changes that were told, and records. A later part replaces what it has.
+// entry is a part of what is stored: problems and changes that were reported, and facts. A later part replaces what it
+// has.
 type entry struct {
-	Problems []problem.Problem       `json:"p,omitempty"`
-	Told     map[string]problem.Told `json:"c,omitempty"`
-	Facts    []json.RawMessage       `json:"f,omitempty"`
+	Problems []problem.Problem `json:"p,omitempty"`
+	Changes  []problem.Change  `json:"c,omitempty"`
+	Facts    []json.RawMessage `json:"f,omitempty"`
 }
 
-// store keeps what the watch knows in a storage extension. Only its loop uses it. A nil store keeps nothing.
+// store keeps what the watch knows in a storage extension. Facts come from whoever uses the model; the rest belongs to the
+// loop of the watch. A nil store keeps nothing.
 type store struct {
-	client  storage.Client
-	journal *journal.Journal // nil: the storage does not answer
-	logger  *zap.Logger
-	failed  func() // counts an error
+	log
+	backoff time.Duration
+	retryAt time.Time
 
+	mu      sync.Mutex // guards the following
 	unsaved entry
 	bytes   int  // of unsaved, about
 	behind  bool // something is not saved, and not in unsaved
-	backoff time.Duration
-	retryAt time.Time
 }
 
-// openStore reads what was stored into a watch. An entry that cannot be read costs only this entry.
+// openStore reads what was stored into a watch.
 func openStore(ctx context.Context, host component.Host, id, own component.ID, w *watch, failed func()) (*store, error) {
-	s := &store{logger: w.settings.Logger, failed: failed}
-	var err error
-	if s.client, err = journal.Client(ctx, host, id, component.KindConnector, own, "problems"); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
-	defer cancel()
+	s := &store{log: log{logger: w.settings.Logger, failed: failed}}
 	problems := map[string]problem.Problem{}
-	s.journal, err = journal.Open(ctx, s.client, func(value []byte) error {
-		if err := read(value, w, problems); err != nil {
-			s.logger.Error("An entry of the stored problems cannot be read; starting without it", zap.Error(err))
-		}
-		return nil
-	})
-	if errors.Is(err, journal.ErrCorrupt) {
-		s.logger.Error("The stored problems cannot be read; starting without them", zap.Error(err))
-		s.journal, _, err = journal.SetAside(ctx, s.client)
-	}
-	if err != nil {
-		s.logger.Error("The storage does not answer; problems are not saved", zap.Error(err))
-		s.journal = nil
-		failed()
+	if err := s.open(ctx, host, id, own, "problems", "problems", func(value []byte) error { return read(value, w, problems) }); err != nil {
+		return nil, err
 	}
 	for _, p := range problems {
 		if p.Over.IsZero() {
@@ -74,6 +54,7 @@ func openStore(ctx context.Context, host component.Host, id, own component.ID, w
 	}
 	slices.SortFunc(w.tracker.Open, func(a, b *problem.Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.ID, b.ID)) })
 	slices.SortFunc(w.tracker.Closed, func(a, b problem.Problem) int { return cmp.Or(a.Over.Compare(b.Over), cmp.Compare(a.ID, b.ID)) })
+	w.live.Keep = s.noteFacts
 	return s, nil
 }
 
@@ -86,8 +67,8 @@ func read(value []byte, w *watch, problems map[string]problem.Problem) error {
 	for _, p := range e.Problems {
 		problems[p.ID] = p
 	}
-	for id, told := range e.Told {
-		w.changes.Tell(id, told)
+	for _, change := range e.Changes {
+		w.changes.Keep(change)
 	}
 	facts := make([]*incident.Fact, 0, len(e.Facts))
 	for _, text := range e.Facts {
@@ -97,130 +78,132 @@ func read(value []byte, w *watch, problems map[string]problem.Problem) error {
 		}
 		facts = append(facts, f)
 	}
-	w.model.AddFacts(facts, time.Now())
+	w.live.Use(func(m *incident.Model) { m.AddFacts(facts, time.Now()) })
 	return nil
 }
 
-// noteFacts keeps what has come for the next save.
-func (s *store) noteFacts(facts []*incident.Fact) {
-	if s == nil || s.behind {
+// note keeps something for the next save, if add adds it: add gets what waits, and returns about how many bytes are new.
+// If it is too much, a snapshot replaces it.
+func (s *store) note(add func(*entry) (bytes int)) {
+	if s == nil {
 		return
 	}
-	for _, f := range facts {
-		text, _ := json.Marshal(f) // It knows no error for these types.
-		s.unsaved.Facts = append(s.unsaved.Facts, text)
-		s.grow(len(text))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.behind {
+		return
 	}
-}
-
-// noteItem keeps what was told for the next save.
-func (s *store) noteItem(one *item, told map[string]problem.Told) {
-	switch {
-	case s == nil || s.behind:
-	case one.problem != nil:
-		s.unsaved.Problems = append(s.unsaved.Problems, *one.problem)
-		s.grow(1 << 10)
-	default:
-		if s.unsaved.Told == nil {
-			s.unsaved.Told = map[string]problem.Told{}
-		}
-		s.unsaved.Told[one.change] = told[one.change]
-		s.grow(200)
-	}
-}
-
-// grow notes that more waits for the storage. If it is too much, a snapshot replaces it.
-func (s *store) grow(bytes int) {
-	if s.bytes += bytes; s.bytes > maxUnsaved {
+	if s.bytes += add(&s.unsaved); s.bytes > maxUnsaved {
 		s.unsaved, s.bytes, s.behind = entry{}, 0, true
 	}
 }
 
+// noteFacts keeps what has come for the next save.
+func (s *store) noteFacts(facts []*incident.Fact) {
+	for _, f := range facts {
+		s.note(func(e *entry) int { return e.addFact(f) })
+	}
+}
+
+// noteItem keeps what was reported for the next save.
+func (s *store) noteItem(one *item, changes *problem.Changes) {
+	s.note(func(e *entry) int {
+		if one.problem != nil {
+			e.Problems = append(e.Problems, *one.problem)
+			return 1 << 10
+		}
+		e.Changes = append(e.Changes, changes.Get(one.change))
+		return 1 << 9
+	})
+}
+
+func (e *entry) addFact(f *incident.Fact) (bytes int) {
+	text := encode(f)
+	e.Facts = append(e.Facts, text)
+	return len(text)
+}
+
 // save writes what waits. After an error, a snapshot of everything is written.
 func (s *store) save(ctx context.Context, w *watch) {
-	if s == nil || s.journal == nil || s.bytes == 0 && !s.behind || time.Now().Before(s.retryAt) {
+	if s == nil || s.journal == nil || time.Now().Before(s.retryAt) {
+		return
+	}
+	s.mu.Lock()
+	unsaved, behind, isSaved := s.unsaved, s.behind, s.bytes == 0 && !s.behind
+	s.unsaved, s.bytes, s.behind = entry{}, 0, false
+	s.mu.Unlock()
+	if isSaved {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storageTimeout)
 	defer cancel()
-	unsaved := s.unsaved
-	s.unsaved, s.bytes = entry{}, 0
-	err := s.write(ctx, unsaved, w)
+	err := s.write(ctx, unsaved, behind, w)
 	if err == nil {
-		s.behind, s.backoff, s.retryAt = false, 0, time.Time{}
+		s.backoff, s.retryAt = 0, time.Time{}
 		return
 	}
 	s.failed()
-	s.behind, s.backoff = true, min(max(2*s.backoff, interval), maxBackoff)
+	s.backoff = min(max(2*s.backoff, interval), maxBackoff)
 	s.retryAt = time.Now().Add(s.backoff)
 	s.logger.Warn("Cannot save problems; retrying. A restart would repeat records", zap.Error(err))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved, s.bytes, s.behind = entry{}, 0, true
 }
 
-func (s *store) write(ctx context.Context, unsaved entry, w *watch) error {
-	if s.behind || s.journal.WantsSnapshot() {
+func (s *store) write(ctx context.Context, unsaved entry, behind bool, w *watch) error {
+	if behind || s.journal.WantsSnapshot() {
 		return s.journal.Snapshot(ctx, w.chunks)
 	}
-	return s.journal.Append(ctx, encodeEntry(unsaved))
+	return s.journal.Append(ctx, encode(unsaved))
 }
 
-func encodeEntry(e entry) []byte {
-	text, _ := json.Marshal(e) // It knows no error for these types.
-	return text
-}
-
-func (s *store) close(ctx context.Context) {
-	if s == nil {
-		return
-	}
-	if err := s.client.Close(ctx); err != nil {
-		s.logger.Warn("Cannot close the storage of problems", zap.Error(err))
-	}
-}
-
-// chunks encodes all that was told, and the records of the model. What waits for the pipeline was not told: a restart
-// tells it.
+// chunks encodes all that was reported, and the facts of the model, several in a chunk.
 func (w *watch) chunks(yield func([]byte) bool) {
 	var e entry
 	size, goesOn := 0, true
-	grow := func(bytes int) {
-		if size += bytes; size < chunkBytes || !goesOn {
+	grow := func(bytes int) bool {
+		if size += bytes; size >= chunkBytes {
+			goesOn = yield(encode(e))
+			e, size = entry{}, 0
+		}
+		return goesOn
+	}
+	for p := range w.reported {
+		if e.Problems = append(e.Problems, p); !grow(1 << 10) {
 			return
 		}
-		goesOn = yield(encodeEntry(e))
-		e, size = entry{}, 0
 	}
+	waiting, _ := w.outbox.waiting()
+	for change := range w.changes.All {
+		if !waiting[change.ID] {
+			if e.Changes = append(e.Changes, change); !grow(1 << 9) {
+				return
+			}
+		}
+	}
+	for f := range w.live.Facts {
+		if !grow(e.addFact(f)) {
+			return
+		}
+	}
+	yield(encode(e))
+}
+
+// reported yields the problems as they were reported. What waits for the pipeline was not: a restart reports it.
+func (w *watch) reported(yield func(problem.Problem) bool) {
+	waiting, opening := w.outbox.waiting()
 	for _, p := range w.tracker.Open {
-		if _, opens := w.outbox.has(p.ID); !opens {
-			e.Problems = append(e.Problems, *p)
-			grow(1 << 10)
+		if !opening[p.ID] && !yield(*p) {
+			return
 		}
 	}
 	for _, p := range w.tracker.Closed {
-		waits, opens := w.outbox.has(p.ID)
-		if waits {
+		if waiting[p.ID] {
 			p.Over = time.Time{}
 		}
-		if !opens {
-			e.Problems = append(e.Problems, p)
-			grow(1 << 10)
+		if !opening[p.ID] && !yield(p) {
+			return
 		}
-	}
-	for id, told := range w.changes.Told {
-		if !w.outbox.hasChange(id) {
-			if e.Told == nil {
-				e.Told = map[string]problem.Told{}
-			}
-			e.Told[id] = told
-			grow(200)
-		}
-	}
-	w.model.Facts(func(f *incident.Fact) bool {
-		text, _ := json.Marshal(f) // It knows no error for these types.
-		e.Facts = append(e.Facts, text)
-		grow(len(text))
-		return goesOn
-	})
-	if goesOn {
-		yield(encodeEntry(e))
 	}
 }

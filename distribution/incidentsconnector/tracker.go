@@ -80,10 +80,12 @@ func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
 	if err != nil {
 		return nil, err
 	}
+	live := incident.NewLive(time.Now)
+	live.Harmless = config.HarmlessReasons
 	return &tracker{
 		config: config, settings: settings, telemetry: telemetry,
 		own:   attribute.String("connector", settings.ID.String()),
-		watch: &watch{settings: settings, telemetry: telemetry, own: attribute.String("connector", settings.ID.String()), model: incident.NewModel(time.Now())},
+		watch: &watch{settings: settings, telemetry: telemetry, own: attribute.String("connector", settings.ID.String()), live: live},
 		model: &rollout.Model{}, open: map[rollout.Key]look{}, former: map[partOf]bool{},
 	}, nil
 }
@@ -104,7 +106,7 @@ func (t *tracker) start(ctx context.Context, host component.Host) error {
 			t.loops.Go(func() { t.watch.run(running) })
 			for _, extension := range host.GetExtensions() {
 				if status, ok := extension.(*statusextension.Extension); ok {
-					status.Remember(t.watch)
+					status.Offer(t.settings.ID, t.watch)
 				}
 			}
 		}
@@ -117,7 +119,7 @@ func (t *tracker) start(ctx context.Context, host component.Host) error {
 
 func (t *tracker) load(ctx context.Context, host component.Host) error {
 	t.started = time.Now()
-	t.watch.model.Begin(t.started)
+	t.watch.live.Begin(t.started)
 	if t.config.Storage == nil {
 		return nil
 	}
@@ -131,8 +133,7 @@ func (t *tracker) load(ctx context.Context, host component.Host) error {
 		}
 	}
 	t.saved = &saved{
-		logger: t.settings.Logger, each: t.each, unsaved: &rollout.Model{}, wake: make(chan struct{}, 1),
-		failed: failed,
+		log: log{logger: t.settings.Logger, failed: failed}, each: t.each, unsaved: &rollout.Model{}, wake: make(chan struct{}, 1),
 	}
 	err := t.saved.open(ctx, host, *t.config.Storage, t.settings.ID, func(m *rollout.Model) { t.model.Join(m) })
 	t.mu.Lock()
@@ -198,8 +199,8 @@ func (t *tracker) shutdown(ctx context.Context) error {
 		t.watch.end(ctx)
 		if t.saved == nil {
 			t.deliver(ctx, true)
-		} else if err := t.saved.client.Close(ctx); err != nil {
-			t.settings.Logger.Warn("Cannot close the storage of rollouts", zap.Error(err))
+		} else {
+			t.saved.close(ctx)
 		}
 	}()
 	select {

@@ -5,6 +5,7 @@ package incidentsconnector
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/connector"
@@ -27,11 +28,9 @@ const (
 	// newsFor is the time after the last record for which something can become known: whether pods are
 	// available, or a problem has not come back.
 	newsFor = 15 * time.Minute
-	// maxPending bounds the records that wait while a look runs, or the pipeline hangs.
-	maxPending = 20_000
 )
 
-// watch follows problems and changes. All but take and stop belong to its loop.
+// watch follows problems and changes. A page may use its model, and what it remembers; the rest belongs to its loop.
 type watch struct {
 	settings  connector.Settings
 	telemetry *metadata.TelemetryBuilder
@@ -40,20 +39,17 @@ type watch struct {
 	metrics   consumer.Metrics // nil: no pipeline wants the gauge
 	store     *store           // nil: there is no storage
 
-	mu      sync.Mutex // guards pending
-	pending []*incident.Fact
+	live   *incident.Live
+	newest atomic.Int64 // Unix time in ns when the last record came
 
-	// remembering guards the tracker, which the page reads. Only the loop changes it.
-	remembering sync.RWMutex
+	remembering sync.RWMutex // for the following, which only the loop changes
+	tracker     problem.Tracker
+	changes     problem.Changes
 
-	model   *incident.Model
-	tracker problem.Tracker
-	changes problem.Changes
-	outbox  outbox
-	gauge   gauge
-	looked  time.Time     // when the last look began
-	took    time.Duration // the last look
-	newest  time.Time     // when the last record came
+	outbox outbox
+	gauge  gauge
+	looked time.Time     // when the last look began
+	took   time.Duration // the last look
 }
 
 // isWanted reports whether a pipeline wants something of it.
@@ -61,30 +57,17 @@ func (w *watch) isWanted() bool { return w.logs != nil || w.metrics != nil }
 
 // take notes records. It never waits for a look, the pipeline or the storage.
 func (w *watch) take(ctx context.Context, records []*record.Record) {
-	if !w.isWanted() {
+	if !w.isWanted() || len(records) == 0 {
 		return
 	}
 	now := time.Now()
-	resources := map[*record.Subject]map[string]string{}
-	facts := make([]*incident.Fact, 0, len(records))
-	for _, r := range records {
-		f := incident.FactOf(r, now)
-		if resources[r.Subject] == nil {
-			resources[r.Subject] = incident.ResourceOf(r.Attributes)
-			f.Resource = resources[r.Subject]
-		}
-		facts = append(facts, f)
-	}
-	w.mu.Lock()
-	room := maxPending - len(w.pending)
-	w.pending = append(w.pending, facts[:min(room, len(facts))]...)
-	w.mu.Unlock()
-	if missed := len(facts) - room; missed > 0 {
+	w.newest.Store(now.UnixNano())
+	if missed := w.live.Take(incident.FactsOf(records, now, true)); missed > 0 {
 		w.telemetry.KubeIncidentsRecordsMissed.Add(ctx, int64(missed), metric.WithAttributes(w.own))
 	}
 }
 
-// run looks and delivers until ctx ends, and then delivers what it has.
+// run looks and delivers until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	for ticks := time.NewTicker(interval); ; {
 		select {
@@ -98,38 +81,25 @@ func (w *watch) run(ctx context.Context) {
 }
 
 func (w *watch) tick(ctx context.Context, now time.Time) {
-	w.add(now)
-	if w.isTime(now) {
-		w.look(ctx, now)
-	}
+	w.live.Use(func(m *incident.Model) {
+		if w.isTime(now) {
+			w.look(ctx, now, m)
+		}
+	})
 	w.deliver(ctx, now)
 	w.store.save(ctx, w)
 }
 
-// add passes what has come to the model.
-func (w *watch) add(now time.Time) {
-	w.mu.Lock()
-	facts := w.pending
-	w.pending = nil
-	w.mu.Unlock()
-	if len(facts) == 0 {
-		return
-	}
-	w.newest = now
-	w.store.noteFacts(facts)
-	w.model.AddFacts(facts, now)
-}
-
 // isTime reports whether a look can show something new, and the last one is long enough ago.
 func (w *watch) isTime(now time.Time) bool {
-	hasNews := now.Sub(w.newest) < newsFor || len(w.tracker.Open) > 0
+	hasNews := now.Sub(time.Unix(0, w.newest.Load())) < newsFor || len(w.tracker.Open) > 0
 	return hasNews && now.Sub(w.looked) >= max(lookEvery, lookShare*w.took)
 }
 
-// look compares what the model shows with what was told.
-func (w *watch) look(ctx context.Context, now time.Time) {
+// look compares what the model shows with what was reported.
+func (w *watch) look(ctx context.Context, now time.Time, m *incident.Model) {
 	w.looked = now
-	at := w.model.At(ctx, now, incident.Query{})
+	at := m.At(ctx, now, incident.Query{})
 	problems, changes := at.Problems(), at.Changes()
 	if ctx.Err() != nil {
 		return // The look is not whole.
@@ -140,31 +110,41 @@ func (w *watch) look(ctx context.Context, now time.Time) {
 		}
 	}
 	w.remembering.Lock()
-	news := w.tracker.Look(now, problems)
+	updates, news := w.tracker.Look(now, problems), w.changes.Look(now, changes)
 	w.remembering.Unlock()
-	for _, u := range news {
+	for _, u := range updates {
 		w.telemetry.KubeIncidentsProblems.Add(ctx, 1, metric.WithAttributes(w.own, attribute.String("state", u.State)))
 		w.gauge.note(&u.Problem, at)
 		w.outbox.add(item{logs: recordOfProblem(&u, at, now, w.settings.BuildInfo.Version), problem: &u.Problem, opens: u.State == problem.Opened})
 	}
-	for _, n := range w.changes.Look(now, changes) {
+	for _, n := range news {
 		w.outbox.add(item{logs: recordOfChange(&n, at, now, w.settings.BuildInfo.Version), change: n.ID})
 	}
 	w.took = time.Since(now)
 }
 
-// Known implements statusextension.History.
+// Live implements statusextension.Incidents.
+func (w *watch) Live() *incident.Live { return w.live }
+
+// Known implements statusextension.Incidents.
 func (w *watch) Known(series []string) (open *problem.Problem, previous []problem.Problem) {
 	w.remembering.RLock()
 	defer w.remembering.RUnlock()
 	return w.tracker.Known(series)
 }
 
-// Since implements statusextension.History.
-func (w *watch) Since(at time.Time) []problem.Problem {
+// Problems implements statusextension.Incidents.
+func (w *watch) Problems(since time.Time) []problem.Problem {
 	w.remembering.RLock()
 	defer w.remembering.RUnlock()
-	return w.tracker.Since(at)
+	return w.tracker.Problems(since)
+}
+
+// Changes implements statusextension.Incidents.
+func (w *watch) Changes(since time.Time) []problem.Change {
+	w.remembering.RLock()
+	defer w.remembering.RUnlock()
+	return w.changes.Since(since)
 }
 
 // deliver delivers what the pipelines want. What they reject waits.
@@ -173,7 +153,7 @@ func (w *watch) deliver(ctx context.Context, now time.Time) {
 	defer cancel()
 	delivered, dropped, err := w.outbox.deliver(sending, now, w.logs)
 	for i := range delivered {
-		w.store.noteItem(&delivered[i], w.changes.Told)
+		w.store.noteItem(&delivered[i], &w.changes)
 	}
 	if dropped > 0 {
 		w.telemetry.KubeIncidentsRecordsDropped.Add(ctx, int64(dropped), metric.WithAttributes(w.own))
@@ -191,17 +171,27 @@ func (w *watch) end(ctx context.Context) {
 	if !w.isWanted() {
 		return
 	}
-	w.add(time.Now())
+	w.live.Use(func(*incident.Model) {}) // What has come is saved.
 	w.outbox.retryAt = time.Time{}
 	w.deliver(ctx, time.Now())
 	w.store.save(ctx, w)
-	w.store.close(ctx)
+	if w.store != nil {
+		w.store.close(ctx)
+	}
 }
 
-// item is a record that waits for the pipeline, with what it told.
+// item is a record that waits for the pipeline, with what it reports.
 type item struct {
 	logs    plog.Logs
 	problem *problem.Problem // nil: it is about a change
 	opens   bool             // it is the first one of the problem
 	change  string           // its id
+}
+
+// id is that of the problem or change.
+func (i *item) id() string {
+	if i.problem != nil {
+		return i.problem.ID
+	}
+	return i.change
 }

@@ -35,7 +35,7 @@ type tool struct {
 var tools = []tool{
 	{
 		"problems", "Problems", "What is wrong, with causes: what goes on first, then what is over.",
-		[]string{"namespace", "minutes", "since"}, 10, false, replyWith(forAgents, (*reply).addProblems, (*reply).addHistory),
+		[]string{"namespace", "minutes", "since"}, 10, false, replyWith(forAgents, (*reply).addProblems, (*reply).addFormerProblems),
 	},
 	{
 		"what_changed", "What changed", "The problems of a workload with their causes, and all its changes before a time.",
@@ -43,7 +43,7 @@ var tools = []tool{
 	},
 	{
 		"changes", "Changes", "Rollouts, scalings, node conditions, evictions and other changes, the newest first.",
-		[]string{"namespace", "minutes", "before"}, 20, false, replyWith(forAgents, (*reply).addChanges),
+		[]string{"namespace", "minutes", "before", "since"}, 20, false, replyWith(forAgents, (*reply).addChanges, (*reply).addFormerChanges),
 	},
 	{
 		"events", "Events", "Events in their newest state, the newest first.",
@@ -63,7 +63,7 @@ var arguments = map[string]argument{
 	"minutes":   {"integer", "how far back: 5, 10, 30 or 60 (default)"},
 	"workload":  {"string", "name, kind/name or id of a workload, or of a pod or another object that it owns"},
 	"time":      {"string", "what changed before this time, such as 2026-01-02T15:04:05Z; default: now"},
-	"since":     {"string", "also the problems since this time within 30 days, in history, such as 2026-01-02T15:04:05Z"},
+	"since":     {"string", "also those since this time within 30 days, in history, such as 2026-01-02T15:04:05Z"},
 	"before":    {"string", "only changes before this time, such as 2026-01-02T15:04:05Z"},
 	"reason":    {"string", ""},
 	"type":      {"string", "Warning or Normal"},

@@ -23,15 +23,15 @@ import (
 
 // view is the model as a request sees it. It is valid while the board computes the answer.
 type view struct {
-	model    *incident.Model
-	now      time.Time
-	filter   filter
-	key      incident.Key // of the workload that the filter chooses, after resolve
-	delivery statusextension.Delivery
-	arrived  time.Time               // when the last records came
-	history  statusextension.History // nil: no connector remembers problems
-	missed   int64
-	ctx      context.Context // of the viewer
+	model     *incident.Model
+	now       time.Time
+	filter    filter
+	key       incident.Key // of the workload that the filter chooses, after resolve
+	delivery  statusextension.Delivery
+	arrived   time.Time                 // when the last records came
+	incidents statusextension.Incidents // nil: no connector remembers problems
+	missed    int64
+	ctx       context.Context // of the viewer
 }
 
 // head is in each answer: what it is about, and what it cannot know.
@@ -216,20 +216,36 @@ func fit[T, S any](r *reply, name string, all []T, show func(T) S) []json.RawMes
 
 func (r *reply) addProblems() { r.Problems = fit(r, "problems", r.at().Problems(), r.problem) }
 
-// addHistory adds the problems since a time that the filter has, of what it chooses.
-func (r *reply) addHistory() {
-	if r.filter.Since.IsZero() {
-		return
+// isChosen reports whether the filter chooses a workload.
+func (r *reply) isChosen(k incident.Key) bool {
+	isOther := r.filter.Workload != "" && k.ID() != r.key.ID() || r.filter.Namespace != "" && k.Namespace != r.filter.Namespace
+	return !isOther
+}
+
+var errNoHistory = requestError{errors.New("since needs the connector kube_incidents in the logs pipelines of event_page, with an output of logs or metrics, and the extension kube_events_status"), http.StatusBadRequest}
+
+// remembers reports whether the filter asks for what a connector remembers.
+func (r *reply) remembers() bool {
+	if !r.filter.Since.IsZero() && r.incidents == nil {
+		r.err = errNoHistory
 	}
-	if r.history == nil {
-		r.err = requestError{errors.New("since needs the connector kube_incidents with an output of logs or metrics in this Collector, and the extension kube_events_status"), http.StatusBadRequest}
-		return
+	return !r.filter.Since.IsZero() && r.incidents != nil
+}
+
+// addFormerProblems adds the problems since a time that the filter has.
+func (r *reply) addFormerProblems() {
+	if r.remembers() {
+		all := slices.DeleteFunc(r.incidents.Problems(r.filter.Since), func(p problem.Problem) bool { return !r.isChosen(p.Key) })
+		r.History = fit(r, "history", all, rememberedOf)
 	}
-	all := slices.DeleteFunc(r.history.Since(r.filter.Since), func(p problem.Problem) bool {
-		isOther := r.filter.Workload != "" && p.Key.ID() != r.key.ID()
-		return isOther || r.filter.Namespace != "" && p.Key.Namespace != r.filter.Namespace
-	})
-	r.History = fit(r, "history", all, rememberedOf)
+}
+
+// addFormerChanges adds the changes since a time that the filter has.
+func (r *reply) addFormerChanges() {
+	if r.remembers() {
+		all := slices.DeleteFunc(r.incidents.Changes(r.filter.Since), func(c problem.Change) bool { return !r.isChosen(c.Key) })
+		r.History = fit(r, "history", all, func(c problem.Change) problem.Change { return c })
+	}
 }
 
 // remembered is a problem that a connector remembers.
@@ -257,10 +273,10 @@ type earlier struct {
 // remember returns the id that records have of a problem, and what was before; nil: nothing, or no connector
 // remembers it.
 func (v *view) remember(p *incident.Problem) (id string, before *earlier) {
-	if v.history == nil {
+	if v.incidents == nil {
 		return p.ID, nil
 	}
-	open, previous := v.history.Known(p.AllSeries())
+	open, previous := v.incidents.Known(p.AllSeries())
 	previous = slices.DeleteFunc(previous, func(one problem.Problem) bool { return !one.Over.Before(p.Onset) })
 	if len(previous) > 0 {
 		before = &earlier{len(previous), previous[len(previous)-1].Onset, rememberedOf(previous[0])}

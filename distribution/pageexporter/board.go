@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
@@ -26,7 +28,6 @@ const (
 	maxAnswer  = 4 << 20  // bytes
 	maxCached  = 8        // answers that are shared
 	maxHeld    = 32 << 20 // bytes of answers that are being written: a slow reader keeps its answer in memory
-	maxAside   = 4 << 20  // bytes
 	// shareFor is the time for which viewers share an answer, and shareQuietFor the time if nothing has
 	// happened since.
 	shareFor      = 500 * time.Millisecond
@@ -36,29 +37,22 @@ const (
 // maxLook is the time that a look may take. It holds other looks, but not the answers that are shared.
 const maxLook = 5 * time.Second
 
-// board is the model with its answers. It may be used concurrently: one viewer computes an answer at a
+// board has answers about the model. It may be used concurrently: one viewer computes an answer at a
 // time, and records never wait for viewers.
 type board struct {
-	clock    func() time.Time
-	delivery func() statusextension.Delivery // whether the receiver works
-	history  func() statusextension.History  // what a connector remembers; it can return nil
-	missed   atomic.Int64                    // records that were dropped, because the model was in use for too long
-	news     atomic.Int64                    // how often records have come
-	arrived  atomic.Int64                    // Unix time in ns of the last records, or of the start
-	requests atomic.Int64                    // that wait for an answer
-	turn     chan struct{}                   // taken by the viewer who computes: a lock that a viewer can stop waiting for
-	maxLook  time.Duration
-
-	mu    sync.Mutex // for the model
-	model *incident.Model
-	began time.Time // the time from which on the model has all records; zero: there is none
+	clock     func() time.Time
+	delivery  func() statusextension.Delivery  // whether the receiver works
+	incidents func() statusextension.Incidents // of a connector that gets the same records; it can return nil
+	news      atomic.Int64                     // how often records have come
+	arrived   atomic.Int64                     // Unix time in ns of the last records, or of the start
+	requests  atomic.Int64                     // that wait for an answer
+	turn      chan struct{}                    // taken by the viewer who computes: a lock that a viewer can stop waiting for
+	maxLook   time.Duration
+	own       atomic.Pointer[incident.Live] // the page's own model; nil: it uses that of a connector
+	shares    func(*incident.Live)          // is called when the page begins to use that of a connector
 
 	sharing sync.Mutex // for the cache
 	cache   map[request]*answer
-
-	waiting    sync.Mutex  // for aside
-	aside      []plog.Logs // records that came while the model was in use
-	asideBytes int
 }
 
 // request is a question of a viewer. Viewers with the same request share an answer.
@@ -83,52 +77,40 @@ func unknown() statusextension.Delivery {
 
 func newBoard(clock func() time.Time) *board {
 	b := &board{
-		clock: clock, delivery: unknown, history: func() statusextension.History { return nil }, turn: make(chan struct{}, 1), maxLook: maxLook, model: incident.NewModel(clock()), cache: map[request]*answer{},
+		clock: clock, delivery: unknown, incidents: func() statusextension.Incidents { return nil }, turn: make(chan struct{}, 1), maxLook: maxLook,
+		cache: map[request]*answer{}, shares: func(*incident.Live) {},
 	}
+	b.own.Store(incident.NewLive(clock))
 	b.arrived.Store(clock().UnixNano())
 	return b
 }
 
-// add adds records, or puts them aside if the model is in use. The next call, or the next viewer, adds
-// them then.
+// live returns the model. A connector that gets the same records has one: then the page needs none of its own.
+func (b *board) live() (live *incident.Live, isOwn bool) {
+	known := b.incidents()
+	if known == nil {
+		return b.own.Load(), true
+	}
+	if b.own.Swap(nil) != nil {
+		b.shares(known.Live())
+	}
+	return known.Live(), false
+}
+
+// add adds records. While the model is in use, they wait.
 func (b *board) add(logs plog.Logs) {
 	b.news.Add(1)
 	b.arrived.Store(b.clock().UnixNano())
-	if !b.mu.TryLock() {
-		b.putAside(logs)
+	live, isOwn := b.live()
+	if !isOwn {
 		return
 	}
-	defer b.mu.Unlock()
-	b.addAside()
-	b.model.Add(logs, b.clock())
-}
-
-func (b *board) putAside(logs plog.Logs) {
-	size := (&plog.ProtoMarshaler{}).LogsSize(logs)
-	b.waiting.Lock()
-	defer b.waiting.Unlock()
-	if b.asideBytes+size > maxAside {
-		b.missed.Add(int64(logs.LogRecordCount()))
-		return
-	}
-	kept := plog.NewLogs() // The caller may use its records for something else.
-	logs.CopyTo(kept)
-	b.aside, b.asideBytes = append(b.aside, kept), b.asideBytes+size
-}
-
-// addAside adds what was put aside, after it has told the model since when the receiver works. The
-// caller has the lock of the model.
-func (b *board) addAside() {
-	if since := b.delivery().Since; !since.Equal(b.began) {
-		b.began = since
-		b.model.Begin(since)
-	}
-	b.waiting.Lock()
-	aside := b.aside
-	b.aside, b.asideBytes = nil, 0
-	b.waiting.Unlock()
-	for _, logs := range aside {
-		b.model.Add(logs, b.clock())
+	live.Begin(b.delivery().Since)
+	facts := incident.FactsOf(record.Read(logs, live.Harmless...), b.clock(), false)
+	live.AddUnlessUsed()
+	for some := range slices.Chunk(facts, 1000) {
+		live.Take(some)
+		live.AddUnlessUsed()
 	}
 }
 
@@ -175,22 +157,24 @@ func (b *board) look(ctx context.Context, name string, f filter, compute func(*v
 }
 
 // compute makes an answer, while no other one is made.
-func (b *board) compute(ctx context.Context, of request, compute func(*view) ([]byte, error)) (*answer, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	news := b.news.Load() // Those that come from now on may be in the answer, or not.
-	b.addAside()
-	v := &view{
-		history: b.history(),
-		model:   b.model, now: b.clock().UTC(), filter: of.filter, delivery: of.delivery,
-		arrived: timeAt(b.arrived.Load()), missed: b.missed.Load(), ctx: ctx,
-	}
-	if err := v.inTime(); err != nil {
-		return nil, err
-	}
-	body, err := compute(v)
-	sum := sha256.Sum256(body)
-	return &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: news}, err
+func (b *board) compute(ctx context.Context, of request, compute func(*view) ([]byte, error)) (made *answer, err error) {
+	live, _ := b.live()
+	live.Begin(b.delivery().Since)
+	news, missed := b.news.Load(), live.Missed() // Those that come from now on may be in the answer, or not.
+	live.Use(func(m *incident.Model) {
+		v := &view{
+			incidents: b.incidents(), model: m, now: b.clock().UTC(), filter: of.filter, delivery: of.delivery,
+			arrived: timeAt(b.arrived.Load()), missed: missed, ctx: ctx,
+		}
+		if err = v.inTime(); err != nil {
+			return
+		}
+		var body []byte
+		body, err = compute(v)
+		sum := sha256.Sum256(body)
+		made = &answer{body: body, etag: `"` + hex.EncodeToString(sum[:12]) + `"`, at: v.now, news: news}
+	})
+	return made, err
 }
 
 // shared returns an answer that another viewer got, if it is fresh for a viewer who asked at a time. One

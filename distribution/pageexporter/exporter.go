@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
@@ -34,8 +36,17 @@ type pageExporter struct {
 
 func newPageExporter(config *Config, settings exporter.Settings) *pageExporter {
 	e := &pageExporter{config: config, settings: settings, board: newBoard(time.Now)}
-	e.board.model.HarmlessReasons = config.HarmlessReasons
+	e.board.own.Load().Harmless = config.HarmlessReasons
+	e.board.shares = e.useModelOf
 	return e
+}
+
+// useModelOf notes that the page uses the model of a connector from now on.
+func (e *pageExporter) useModelOf(connector *incident.Live) {
+	if own := e.config.HarmlessReasons; len(own) > 0 && !slices.Equal(own, connector.Harmless) {
+		e.settings.Logger.Warn("The page shows the problems of kube_incidents: set harmless_reasons there, and remove it from event_page",
+			zap.Strings("event_page", own), zap.Strings("kube_incidents", connector.Harmless))
+	}
 }
 
 // Start serves the page. It returns an error if it cannot listen on the address, or if the
@@ -43,7 +54,8 @@ func newPageExporter(config *Config, settings exporter.Settings) *pageExporter {
 func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	for _, extension := range host.GetExtensions() {
 		if receivers, ok := extension.(*statusextension.Extension); ok {
-			e.board.delivery, e.board.history = receivers.Delivery, receivers.History
+			e.board.delivery = receivers.Delivery
+			e.board.incidents = func() statusextension.Incidents { return receivers.IncidentsFor(e.settings.ID) }
 		}
 	}
 	handler := newHandler(e.board, e.config, e.settings.BuildInfo.Version)

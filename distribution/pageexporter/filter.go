@@ -20,7 +20,7 @@ type filter struct {
 	incident.Query           // its times are zero unless the viewer chose them
 	Minutes        int       // how far back the answer looks; 0: From and Until say it
 	Limit          int       // of events
-	Since          time.Time // of the problems that a connector remembers; zero: none are wanted
+	Since          time.Time // of the problems and changes that a connector remembers; zero: none are wanted
 }
 
 // The values of minutes, the default first, and of type, and the bounds of limit.

@@ -22,7 +22,7 @@ import (
 func remembering(t *testing.T) *board {
 	t.Helper()
 	b := boardOf("0:10 Pod/web-aaa-1 !BackOff{app}: Back-off restarting failed container app")
-	shown := b.model.At(context.Background(), b.clock(), incident.Query{}).Problems()
+	shown := viewOf(b, everything(t)).model.At(context.Background(), b.clock(), incident.Query{}).Problems()
 	require.Len(t, shown, 1)
 	day := 24 * time.Hour
 	p := problem.Problem{Series: shown[0].Series, Key: shown[0].Key, Class: "crash", Sentence: "deployment web in shop: a container ends by itself, again and again"}
@@ -37,9 +37,24 @@ func remembering(t *testing.T) *board {
 	}
 	p.ID, p.Onset = "told", shown[0].Onset
 	tracker.Open = []*problem.Problem{&p}
-	b.history = func() statusextension.History { return tracker }
+	changes := &problem.Changes{}
+	for text, ago := range map[string]time.Duration{"front was synced to 8a1cb4a": 3 * day, "node-1 is not ready": 2 * day} {
+		changes.Keep(problem.Change{ID: text, Key: p.Key, Text: text, At: b.clock().Add(-ago)})
+	}
+	known := memory{tracker, changes, b.own.Load()}
+	b.incidents = func() statusextension.Incidents { return known }
 	return b
 }
+
+// memory is what a connector knows.
+type memory struct {
+	*problem.Tracker
+	changes *problem.Changes
+	live    *incident.Live
+}
+
+func (m memory) Changes(since time.Time) []problem.Change { return m.changes.Since(since) }
+func (m memory) Live() *incident.Live                     { return m.live }
 
 // TestTheIDOfARecord is that of the page, and the page says what was before.
 func TestTheIDOfARecord(t *testing.T) {
@@ -82,11 +97,19 @@ func TestProblemsOfThirtyDays(t *testing.T) {
 		}
 		assert.Equal(t, want, ids, path)
 	}
-	text, failed := call(t, agentOf(t, b), "problems", map[string]any{"since": "2026-02-20T00:00:00Z"})
+	_, body := fetch(t, b, "/api/changes?since=2026-02-20T00:00:00Z")
+	var told struct{ History []struct{ Text string } }
+	require.NoError(t, json.Unmarshal([]byte(body), &told))
+	require.Len(t, told.History, 2)
+	assert.Equal(t, "node-1 is not ready", told.History[0].Text)
+	text, failed := call(t, agentOf(t, b), "changes", map[string]any{"since": "2026-02-20T00:00:00Z"})
+	assert.False(t, failed)
+	assert.Contains(t, text, `"text":"front was synced to 8a1cb4a"`)
+	text, failed = call(t, agentOf(t, b), "problems", map[string]any{"since": "2026-02-20T00:00:00Z"})
 	assert.False(t, failed)
 	assert.Contains(t, text, `"history":[{"id":"told"`)
 
 	status, body := fetch(t, boardOf(""), "/api/problems?since=2026-02-20T00:00:00Z")
 	assert.Equal(t, http.StatusBadRequest, status)
-	assert.Contains(t, body, "since needs the connector kube_incidents")
+	assert.Contains(t, body, "since needs the connector kube_incidents in the logs pipelines of event_page")
 }

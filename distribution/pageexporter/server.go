@@ -121,8 +121,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload s
 
 // endpoints are the answers of the API by their names.
 var endpoints = map[string]func(*view) ([]byte, error){
-	"problems":  replyWith(forPrograms, (*reply).addProblems, (*reply).addHistory),
-	"changes":   replyWith(forPrograms, (*reply).addChanges),
+	"problems":  replyWith(forPrograms, (*reply).addProblems, (*reply).addFormerProblems),
+	"changes":   replyWith(forPrograms, (*reply).addChanges, (*reply).addFormerChanges),
 	"workloads": replyWith(forPrograms, (*reply).addWorkloads),
 	"events":    replyWith(forPrograms, (*reply).addEvents),
 	// Rollouts are the largest: they get the room that the others leave.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
@@ -53,7 +54,9 @@ func boardOf(lines string) *board {
 
 // viewOf returns what a viewer sees with a filter, without the lock.
 func viewOf(b *board, f filter) *view {
-	return &view{model: b.model, now: b.clock().UTC(), filter: f, delivery: b.delivery(), ctx: context.Background()}
+	var model *incident.Model
+	b.own.Load().Use(func(m *incident.Model) { model = m })
+	return &view{model: model, now: b.clock().UTC(), filter: f, delivery: b.delivery(), ctx: context.Background()}
 }
 
 // everything is the filter of an address without parameters.

@@ -2,12 +2,13 @@
 
 // Package statusextension is the Collector extension `kube_events_status`. The Collector reports the status
 // of its components to extensions only. This one keeps that of the kube_events receivers, so that the page
-// claims no more than it knows, and passes what kube_incidents remembers to the page.
+// claims no more than it knows, and it lets the page show what kube_incidents knows.
 package statusextension
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/pipeline"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
 )
 
@@ -35,7 +37,8 @@ func NewFactory() extension.Factory {
 	return extension.NewFactory(extensionType, func() component.Config { return &struct{}{} }, create, component.StabilityLevelDevelopment)
 }
 
-// Extension knows whether the receivers whose records come to a page work. It may be used concurrently.
+// Extension knows whether the receivers whose records come to a page work, and which connector gets the same records as a
+// page. It may be used concurrently.
 type Extension struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -43,31 +46,96 @@ type Extension struct {
 	mu        sync.Mutex
 	receivers map[componentstatus.InstanceID]*componentstatus.Event // the last status of each
 	takers    map[componentstatus.InstanceID]bool                   // pages and connectors
+	sources   map[componentstatus.InstanceID]bool                   // receivers of all types
 	delivery  Delivery
-	history   History
+	incidents map[component.ID]Incidents
+	isWhole   bool // all pipelines run
 }
 
-// History is what a connector of this Collector remembers of problems. It may be used concurrently.
-type History interface {
+// Incidents is what a connector kube_incidents of this Collector knows. It may be used concurrently.
+type Incidents interface {
+	// Live returns its model.
+	Live() *incident.Live
 	// Known returns the open problem that has one of the series, and those that were before, the newest
 	// first. A nil problem is not open.
 	Known(series []string) (open *problem.Problem, previous []problem.Problem)
-	// Since returns the problems that were open at a time or later, the newest first.
-	Since(at time.Time) []problem.Problem
+	// Problems returns those that were open at a time or later, the newest first.
+	Problems(since time.Time) []problem.Problem
+	// Changes returns those that happened at a time or later, the newest first.
+	Changes(since time.Time) []problem.Change
 }
 
-// Remember sets what History returns. The connector calls it at its start.
-func (e *Extension) Remember(h History) {
+// Offer lets pages use what a connector knows. The connector calls it at its start.
+func (e *Extension) Offer(connector component.ID, known Incidents) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.history = h
+	e.incidents[connector] = known
 }
 
-// History returns what is remembered; nil: no connector remembers problems.
-func (e *Extension) History() History {
+// Ready implements extensioncapabilities.PipelineWatcher: all components have started, so that it is known which pipelines
+// they are in.
+func (e *Extension) Ready() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.history
+	e.isWhole = true
+	return nil
+}
+
+// NotReady implements extensioncapabilities.PipelineWatcher.
+func (e *Extension) NotReady() error { return nil }
+
+// IncidentsFor returns what a connector knows that gets the same records as a page: it is in the same logs
+// pipelines. Nil: there is none, or not all components have started.
+func (e *Extension) IncidentsFor(page component.ID) Incidents {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.isWhole {
+		return nil
+	}
+	of := pipelinesOf(e.takers, component.KindExporter, page)
+	for _, connector := range slices.SortedFunc(maps.Keys(e.incidents), func(a, b component.ID) int { return strings.Compare(a.String(), b.String()) }) {
+		if e.getsTheSame(connector, of) {
+			return e.incidents[connector]
+		}
+	}
+	return nil
+}
+
+// getsTheSame reports whether a connector is in all of some pipelines, and otherwise only in those of its output: nothing
+// else brings records there.
+func (e *Extension) getsTheSame(connector component.ID, of map[pipeline.ID]bool) bool {
+	in := pipelinesOf(e.takers, component.KindConnector, connector)
+	for id := range of {
+		if !in[id] {
+			return false
+		}
+	}
+	for id := range in {
+		brings := func(other componentstatus.InstanceID) bool {
+			return other.ComponentID() != connector && other.Kind() != component.KindExporter && slices.Contains(logsPipelines(other), id)
+		}
+		if !of[id] && (anyOf(e.takers, brings) || anyOf(e.sources, brings)) {
+			return false
+		}
+	}
+	return len(of) > 0
+}
+
+func anyOf(all map[componentstatus.InstanceID]bool, is func(componentstatus.InstanceID) bool) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(all)), is)
+}
+
+// pipelinesOf returns the logs pipelines of a component.
+func pipelinesOf(all map[componentstatus.InstanceID]bool, kind component.Kind, id component.ID) map[pipeline.ID]bool {
+	found := map[pipeline.ID]bool{}
+	for instance := range all {
+		if instance.Kind() == kind && instance.ComponentID() == id {
+			for _, in := range logsPipelines(instance) {
+				found[in] = true
+			}
+		}
+	}
+	return found
 }
 
 // New returns an Extension that knows of no receiver.
@@ -75,6 +143,8 @@ func New() *Extension {
 	return &Extension{
 		receivers: map[componentstatus.InstanceID]*componentstatus.Event{},
 		takers:    map[componentstatus.InstanceID]bool{},
+		sources:   map[componentstatus.InstanceID]bool{},
+		incidents: map[component.ID]Incidents{},
 		delivery:  Delivery{Failure: notConnected},
 	}
 }
@@ -108,7 +178,11 @@ func (e *Extension) Delivery() Delivery {
 func (e *Extension) ComponentStatusChanged(source *componentstatus.InstanceID, event *componentstatus.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch kind, of := source.Kind(), source.ComponentID().Type(); {
+	kind, of := source.Kind(), source.ComponentID().Type()
+	if kind == component.KindReceiver {
+		e.sources[*source] = true
+	}
+	switch {
 	case kind == component.KindReceiver && of == receiverType:
 		e.receivers[*source] = event
 	case kind == component.KindConnector, kind == component.KindExporter && of == pageType:

@@ -167,3 +167,35 @@ func TestGaps(t *testing.T) {
 		assert.Equal(t, at(2*time.Minute), last.Since)
 	})
 }
+
+// TestWhichConnectorAPageUses: one that gets the same records.
+func TestWhichConnectorAPageUses(t *testing.T) {
+	team, output := pipeline.NewIDWithName(pipeline.SignalLogs, "team"), pipeline.NewIDWithName(pipeline.SignalLogs, "incidents")
+	for name, tt := range map[string]struct {
+		all  []*componentstatus.InstanceID
+		want bool
+	}{
+		"the same pipeline":                   {[]*componentstatus.InstanceID{receiver("", logs), page(logs), connector("kube_incidents", logs, metrics)}, true},
+		"and an output of logs":               {[]*componentstatus.InstanceID{receiver("", logs), page(logs), connector("kube_incidents", logs, output)}, true},
+		"an output into which others deliver": {[]*componentstatus.InstanceID{receiver("", logs), receiver("b", output), page(logs), connector("kube_incidents", logs, output)}, false},
+		"records of another receiver, too":    {[]*componentstatus.InstanceID{receiver("", logs), receiver("b", team), page(logs), connector("kube_incidents", logs, team, metrics)}, false},
+		"a part, by another connector":        {[]*componentstatus.InstanceID{receiver("", logs), connector("routing", logs, team), page(logs), connector("kube_incidents", logs, team, metrics)}, false},
+		"another pipeline":                    {[]*componentstatus.InstanceID{receiver("", logs, team), page(logs), connector("kube_incidents", team, metrics)}, false},
+		"the page has more":                   {[]*componentstatus.InstanceID{receiver("", logs), receiver("b", team), page(logs, team), connector("kube_incidents", logs, metrics)}, false},
+		"the connector remembers nothing":     {[]*componentstatus.InstanceID{receiver("", logs), page(logs), connector("other", logs, metrics)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New()
+			known := struct{ Incidents }{}
+			e.Offer(component.MustNewID("kube_incidents"), known)
+			for _, one := range tt.all {
+				e.ComponentStatusChanged(one, componentstatus.NewEvent(componentstatus.StatusStarting))
+			}
+			of := component.NewID(pageType)
+			assert.Nil(t, e.IncidentsFor(of), "others can still start")
+			require.NoError(t, e.Ready())
+			assert.Equal(t, tt.want, e.IncidentsFor(of) != nil)
+			assert.NoError(t, e.NotReady())
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	records "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
@@ -118,7 +119,8 @@ func benchmarkModel(attack string) *incident.Model {
 	}
 	usual(add)
 	attacks[attack](add)
-	m.Add(all, began.Add(35*time.Minute))
+	now := began.Add(35 * time.Minute)
+	m.AddFacts(incident.FactsOf(record.Read(all), now, false), now)
 	return m
 }
 

@@ -5,8 +5,6 @@ package incident
 import (
 	"encoding/json"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,20 +60,6 @@ func (f *Fact) UnmarshalJSON(text []byte) error {
 	}
 	f.judge()
 	return nil
-}
-
-// Facts yields all facts, with the attributes of the resource for one of each workload.
-func (m *Model) Facts(yield func(*Fact) bool) {
-	for _, w := range m.workloads {
-		resource := w.resource
-		for _, id := range slices.Sorted(maps.Keys(w.facts)) {
-			f := *w.facts[id]
-			f.Resource, resource = resource, nil
-			if !yield(&f) {
-				return
-			}
-		}
-	}
 }
 
 // maxResource bounds the attributes that are kept of a resource, in bytes.

@@ -8,10 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/plog"
-
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
 // Horizon is the time for which a Model keeps records.
@@ -26,9 +23,6 @@ const (
 
 // Model holds what is known of the last hour.
 type Model struct {
-	// HarmlessReasons are those of warnings that are no problem, in addition to the known ones.
-	HarmlessReasons []string
-
 	created   time.Time
 	since     time.Time // from then on records are complete
 	forgotten time.Time
@@ -84,18 +78,8 @@ func (m *Model) Dropped(namespace string) (all Dropped) {
 	return all
 }
 
-// Add adds records. Those that it has already, and those that are older than the Horizon, change
-// nothing.
-func (m *Model) Add(logs plog.Logs, now time.Time) {
-	all := record.Read(logs, m.HarmlessReasons...)
-	facts := make([]*Fact, 0, len(all))
-	for _, r := range all {
-		facts = append(facts, FactOf(r, now))
-	}
-	m.AddFacts(facts, now)
-}
-
-// AddFacts adds facts as Add adds records. The Model takes them over.
+// AddFacts adds facts, and takes them over. Those that it has already, and those that are older than the Horizon,
+// change nothing.
 func (m *Model) AddFacts(facts []*Fact, now time.Time) {
 	m.forget(now)
 	m.newest = nil

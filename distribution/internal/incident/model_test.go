@@ -61,7 +61,7 @@ func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 		line := fmt.Sprintf("1s Widget/%d !Odd namespace=noisy event=%d: %s", i, i, strings.Repeat("x", 2000))
 		records.Logs(line)[0].ResourceLogs().MoveAndAppendTo(noisy.ResourceLogs())
 	}
-	s.model.Add(noisy, began.Add(time.Minute))
+	add(s.model, noisy, began.Add(time.Minute))
 	assert.Less(t, s.model.Size(), 33<<20)
 	now := began.Add(time.Minute)
 	require.Len(t, s.model.At(context.Background(), now, incident.Query{Namespace: "shop"}).Problems(), 1)
@@ -133,7 +133,7 @@ func TestHostileRecords(t *testing.T) {
 		r.Attributes().PutInt("k8s.event.count", []int64{1, 2, -1, math.MaxInt64, math.MinInt64}[random.IntN(5)])
 		r.Attributes().PutInt("k8s.event.occurrences", []int64{1, -1, math.MaxInt64, math.MinInt64}[random.IntN(4)])
 		r.Attributes().PutStr("k8s.event.start_time", pick("-0001-01-01T00:00:00Z", "2300-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "2026-03-01T10:00:00Z", ""))
-		model.Add(logs, began.Add(incident.Horizon))
+		add(model, logs, began.Add(incident.Horizon))
 		if i%100 != 0 {
 			continue
 		}
@@ -188,7 +188,7 @@ func TestSizeIsWhatMemoryTakes(t *testing.T) {
 			require.NoError(t, err)
 			fresh, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(encoded)
 			require.NoError(t, err)
-			s.model.Add(fresh, began.Add(20*time.Minute))
+			add(s.model, fresh, began.Add(20*time.Minute))
 		}
 		used := heap() - before
 		assert.InEpsilon(t, used, s.model.Size(), 0.25, "%s: %d bytes of heap", name, used)
@@ -222,7 +222,7 @@ func heap() int {
 func TestHarmlessReasons(t *testing.T) {
 	for want, reasons := range map[int][]string{1: nil, 0: {"AuditOnly"}} {
 		s := newStory(t)
-		s.model.HarmlessReasons = reasons
+		s.harmless = reasons
 		s.record("0:00 Deployment/web !AuditOnly: no limits")
 		assert.Len(t, s.model.At(context.Background(), began.Add(time.Minute), incident.Query{}).Problems(), want)
 	}
@@ -242,7 +242,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			}
 		}
 	}
-	s.model.Add(all, began.Add(time.Minute))
+	add(s.model, all, began.Add(time.Minute))
 	at := s.model.At(context.Background(), began.Add(time.Minute), incident.Query{})
 	assert.True(t, slices.ContainsFunc(at.Problems(), func(p incident.Problem) bool { return p.LeftOut == "1800 other problems" }))
 	for name, answer := range map[string]any{"problems": at.Problems()[:100], "workloads": at.Workloads()} {

@@ -70,7 +70,7 @@ func replay(all []plog.Logs) string {
 			}
 			break
 		}
-		model.Add(one, now)
+		add(model, one, now)
 		look(now.Add(2 * time.Second))
 	}
 	look(records.Seen(all[len(all)-1]).Add(20 * time.Minute))
@@ -114,7 +114,7 @@ func TestThePageHasTheSpansOfTheTraces(t *testing.T) {
 		now := records.Seen(all[len(all)-1])
 		page, connector := incident.NewModel(records.Seen(all[0])), &rollout.Model{}
 		for _, one := range all {
-			page.Add(one, records.Seen(one))
+			add(page, one, records.Seen(one))
 			read, _ := rollout.Read(record.Read(one), connector)
 			connector.Join(read)
 		}

@@ -16,8 +16,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	records "github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
@@ -64,8 +66,14 @@ type story struct {
 	t         *testing.T
 	model     *incident.Model
 	namespace string
+	harmless  []string
 	counts    map[string]int64
 	firsts    map[string]string
+}
+
+// add adds records to a model.
+func add(m *incident.Model, logs plog.Logs, now time.Time, harmless ...string) {
+	m.AddFacts(incident.FactsOf(record.Read(logs, harmless...), now, false), now)
 }
 
 // read reads a line, and returns what the model says if the line asks.
@@ -101,7 +109,7 @@ func (s *story) record(line string) {
 			r.Settings["event"], r.Settings["count"], r.Settings["since"], r.Settings["new"] = event, count, since, strconv.FormatInt(n-s.counts[event], 10)
 			s.counts[event] = n
 		}
-		s.model.Add(r.Logs(began), began.Add(r.At))
+		add(s.model, r.Logs(began), began.Add(r.At), s.harmless...)
 	}
 }
 

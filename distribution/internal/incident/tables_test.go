@@ -27,7 +27,7 @@ func modelOf(lines ...string) (*Model, time.Time) {
 	slices.SortStableFunc(all, func(a, b story.Record) int { return int(a.At - b.At) })
 	for _, r := range all {
 		last = story.Epoch.Add(r.At)
-		m.Add(r.Logs(story.Epoch), last)
+		m.AddFacts(FactsOf(record.Read(r.Logs(story.Epoch)), last, false), last)
 	}
 	return m, last
 }

@@ -4,6 +4,7 @@ package problem
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,69 +18,128 @@ const (
 	Over     = "over"     // the state of a node, or a rollout, with its outcome
 )
 
-const (
-	// maxChanges bounds the changes of a namespace within an hour: anybody may write any number of
-	// Events there.
-	maxChanges = 300
-)
+// maxChanges bounds the changes of a namespace within an hour: anybody may write any number of Events there.
+const maxChanges = 300
 
-// Told is a change of which there was a record.
-type Told struct {
-	Key  incident.Key `json:"workload"`
-	At   time.Time    `json:"time"`
-	Over bool         `json:"over,omitempty"` // its end was told, too
+// Change is what is kept of a change that was reported.
+type Change struct {
+	ID      string       `json:"id"`
+	Key     incident.Key `json:"workload"`
+	Kind    string       `json:"kind"`
+	Text    string       `json:"text"`
+	Object  string       `json:"object"`
+	At      time.Time    `json:"time"`
+	Until   time.Time    `json:"until,omitzero"` // zero: it goes on, or it is no state
+	Outcome string       `json:"outcome,omitempty"`
+	IsOver  bool         `json:"over,omitempty"` // its end was reported, too
 }
 
-// Changes remember which changes were told. The zero value remembers none.
+// size is about how many bytes the change takes.
+func (c *Change) size() int {
+	return 400 + len(c.Text) + len(c.Object) + len(c.Key.Namespace) + len(c.Key.Top.Name)
+}
+
+// Changes follow changes, and keep them for 30 days. The zero value knows none. They must not be used concurrently.
 type Changes struct {
-	Told map[string]Told `json:"told,omitempty"` // by incident.Change.ID
+	all   map[string]Change // by incident.Change.ID
+	bytes int
 }
 
-// News is something that happened, or is over, and was not told.
+// News is something that happened, or is over, and was not reported.
 type News struct {
 	ID, State string
 	incident.Change
 }
 
-// Look returns what was not told, the oldest first. It waits a moment for what else the records say about
+// Look returns what was not reported, the oldest first. It waits a moment for what else the records say about
 // a change.
 func (c *Changes) Look(now time.Time, shown []incident.Change) (news []News) {
+	c.forget(now)
 	counts := map[space]int{}
-	for id, t := range c.Told {
-		if now.Sub(t.At) > 2*incident.Horizon {
-			delete(c.Told, id)
-		} else if now.Sub(t.At) <= incident.Horizon {
-			counts[spaceOf(t.Key)]++
+	for _, known := range c.all {
+		if now.Sub(known.At) <= incident.Horizon {
+			counts[spaceOf(known.Key)]++
 		}
 	}
 	for i := range shown {
 		change := &shown[i]
 		id, in := change.ID(), spaceOf(change.Key)
-		told, isKnown := c.Told[id]
+		known, isKnown := c.all[id]
 		if now.Sub(change.At) < settle || !isKnown && counts[in] >= maxChanges {
 			continue
 		}
 		if !isKnown {
 			counts[in]++
-			told = Told{Key: change.Key, At: change.At}
 			news = append(news, News{id, Happened, *change})
 		}
-		if isOver(change) && !told.Over {
-			told.Over = true
+		endsNow := isOver(change) && !known.IsOver
+		if endsNow {
 			news = append(news, News{id, Over, *change})
 		}
-		c.Tell(id, told)
+		if endsNow || !isKnown {
+			c.Keep(Change{id, change.Key, change.Kind, change.Text, change.Object, change.At, change.Until, change.Outcome, isOver(change)})
+		}
 	}
 	slices.SortStableFunc(news, func(a, b News) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 	return news
 }
 
-// Tell notes that a change was told.
-func (c *Changes) Tell(id string, told Told) {
-	if c.Told == nil {
-		c.Told = map[string]Told{}
+// Keep keeps a change that was reported, in place of what is known of it.
+func (c *Changes) Keep(change Change) {
+	if c.all == nil {
+		c.all = map[string]Change{}
 	}
-	c.Told[id] = told
+	if known, ok := c.all[change.ID]; ok {
+		c.bytes -= known.size()
+	}
+	c.all[change.ID] = change
+	c.bytes += change.size()
+}
+
+// Get returns the change with an id; the zero value if it is not known.
+func (c *Changes) Get(id string) Change { return c.all[id] }
+
+// All yields all changes, in any order.
+func (c *Changes) All(yield func(Change) bool) {
+	for _, change := range c.all {
+		if !yield(change) {
+			return
+		}
+	}
+}
+
+// Since returns the changes at a time or later, the newest first.
+func (c *Changes) Since(at time.Time) (all []Change) {
+	for _, change := range c.all {
+		if !change.At.Before(at) {
+			all = append(all, change)
+		}
+	}
+	slices.SortFunc(all, func(a, b Change) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// forget drops what is older than 30 days, and the oldest of the namespace that takes most.
+func (c *Changes) forget(now time.Time) {
+	drop := func(change Change) {
+		c.bytes -= change.size()
+		delete(c.all, change.ID)
+	}
+	for _, change := range c.all {
+		if now.Sub(change.At) > keptFor {
+			drop(change)
+		}
+	}
+	if c.bytes <= maxChangesBytes {
+		return
+	}
+	sizes := make([]kept, 0, len(c.all))
+	for _, change := range slices.SortedFunc(maps.Values(c.all), func(a, b Change) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) }) {
+		sizes = append(sizes, kept{change.ID, spaceOf(change.Key), change.size()})
+	}
+	for id := range beyond(sizes, maxChangesBytes) {
+		drop(c.all[id])
+	}
 }
 
 // isOver reports whether a state has ended, or the outcome of a rollout is known.

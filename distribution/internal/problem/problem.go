@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 )
 
@@ -21,7 +20,7 @@ const (
 	// settle is the time for which a problem without a cause waits until it opens: a cause may
 	// become known, and others may turn out to share it.
 	settle = 10 * time.Second
-	// flap is the time after its end was told in which a problem that comes back is the same.
+	// flap is the time after its end was reported in which a problem that comes back is the same.
 	flap = 5 * time.Minute
 	// pause is the least time between two changes of a problem.
 	pause = time.Minute
@@ -30,9 +29,6 @@ const (
 	// mostOfNamespace bounds the open problems of a namespace: anybody may write any number of
 	// warnings there.
 	mostOfNamespace = 100
-	// keptFor and maxBytes bound what is kept of problems that are over.
-	keptFor  = 30 * 24 * time.Hour
-	maxBytes = 64 << 20
 )
 
 // The states of a problem in an Update.
@@ -63,7 +59,7 @@ type Problem struct {
 	Because   string       `json:"because,omitempty"` // why it is over
 	Pods      int          `json:"pods,omitempty"`
 	Workloads int          `json:"workloads"`
-	Told      time.Time    `json:"told"` // when an Update said this
+	Reported  time.Time    `json:"reported"` // when an Update said this
 }
 
 // Tracker follows problems. The zero value knows none.
@@ -85,7 +81,8 @@ func (t *Tracker) Look(now time.Time, shown []incident.Problem) (news []Update) 
 	t.forget(now)
 	l := &look{Tracker: t, now: now, claimed: map[*Problem]*incident.Problem{}, bySeries: map[string]*Problem{}, goesOn: map[string]bool{}, counts: map[space]int{}}
 	for _, p := range slices.Backward(t.Open) { // If several have a series, the first opened counts.
-		for _, series := range p.all() {
+		l.bySeries[p.Series] = p
+		for _, series := range p.Others {
 			l.bySeries[series] = p
 		}
 		l.counts[spaceOf(p.Key)]++
@@ -128,8 +125,10 @@ type space struct{ cluster, namespace string }
 
 func spaceOf(k incident.Key) space { return space{k.Cluster, k.Namespace} }
 
-// all returns the series of the problem, and of what it consists of.
-func (p *Problem) all() []string { return append([]string{p.Series}, p.Others...) }
+// hasAny reports whether the problem, or something that it consists of, has a series for which is returns true.
+func (p *Problem) hasAny(is func(series string) bool) bool {
+	return is(p.Series) || slices.ContainsFunc(p.Others, is)
+}
 
 // claim notes that the model shows an open problem. Of several that are one now, the first opened
 // goes on. One that is shown as going on wins over one that is over.
@@ -161,7 +160,7 @@ func (l *look) endUnclaimed() (news []Update) {
 			continue
 		}
 		because := "no record of the last hour shows it"
-		if i := slices.IndexFunc(p.all(), func(series string) bool { return l.goesOn[series] }); i >= 0 {
+		if p.hasAny(func(series string) bool { return l.goesOn[series] }) {
 			because = "it is a part of another problem"
 		}
 		news = append(news, l.end(p, nil, l.now, because))
@@ -181,16 +180,16 @@ func (l *look) follow(p *Problem, shown *incident.Problem) (update Update, ok bo
 		}
 		return l.end(p, shown, shown.Over, because), true
 	}
-	if !p.differs(shown) || l.now.Sub(p.Told) < pause {
+	if !p.differs(shown) || l.now.Sub(p.Reported) < pause {
 		return update, false
 	}
-	return l.tell(Changed, p, shown), true
+	return l.report(Changed, p, shown), true
 }
 
 // differs reports whether the problem says something else, or has spread.
 func (p *Problem) differs(shown *incident.Problem) bool {
 	hasSpread := shown.PodCount >= 2*max(few, p.Pods) || shown.WorkloadCount > p.Workloads
-	return hasSpread || shown.Sentence() != p.Sentence && !onlyNumbersDiffer(shown.Sentence(), p.Sentence)
+	return hasSpread || !onlyNumbersDiffer(shown.Sentence(), p.Sentence)
 }
 
 // onlyNumbersDiffer reports whether two sentences are the same but for numbers: those that matter are
@@ -219,33 +218,33 @@ func (l *look) open(shown *incident.Problem) (update Update, ok bool) {
 		l.Closed = slices.Delete(l.Closed, i, i+1)
 		p.Over, p.Because = time.Time{}, ""
 		l.Open = append(l.Open, &p)
-		return l.tell(Changed, &p, shown), true
+		return l.report(Changed, &p, shown), true
 	}
 	p := &Problem{ID: shown.ID, Key: shown.Key, Onset: shown.Onset}
 	l.Open = append(l.Open, p)
-	return l.tell(Opened, p, shown), true
+	return l.report(Opened, p, shown), true
 }
 
 // flapped returns the index of the closed problem that goes on; -1: none does.
 func (l *look) flapped(shown *incident.Problem) int {
-	for i, p := range slices.Backward(l.Closed) {
-		if p.ID == shown.ID || slices.Contains(p.all(), shown.Series) && shown.Onset.Sub(p.Told) <= flap {
+	for i := range slices.Backward(l.Closed) {
+		if p := &l.Closed[i]; p.ID == shown.ID || shown.Onset.Sub(p.Reported) <= flap && p.hasAny(func(series string) bool { return series == shown.Series }) {
 			return i
 		}
 	}
 	return -1
 }
 
-// tell returns an Update with what the model shows now.
-func (l *look) tell(state string, p *Problem, shown *incident.Problem) Update {
-	p.Sentence, p.Pods, p.Workloads, p.Told = shown.Sentence(), shown.PodCount, shown.WorkloadCount, l.now
+// report returns an Update with what the model shows now.
+func (l *look) report(state string, p *Problem, shown *incident.Problem) Update {
+	p.Sentence, p.Pods, p.Workloads, p.Reported = shown.Sentence(), shown.PodCount, shown.WorkloadCount, l.now
 	p.Class, p.Series, p.Others = shown.Class, shown.Series, shown.AllSeries()[1:]
 	return Update{State: state, Problem: *p, Shown: shown, Previous: l.previous(p)}
 }
 
 // end moves a problem to those that are over.
 func (l *look) end(p *Problem, shown *incident.Problem, at time.Time, because string) Update {
-	p.Over, p.Because, p.Told = at, because, l.now
+	p.Over, p.Because, p.Reported = at, because, l.now
 	l.Open = slices.DeleteFunc(l.Open, func(o *Problem) bool { return o == p })
 	l.Closed = append(l.Closed, *p)
 	l.bytes += p.size()
@@ -265,18 +264,16 @@ func (t *Tracker) previous(p *Problem) (all []Problem) {
 // Known returns the open problem that has one of the series, and the earlier ones, the newest first. A nil
 // problem is not open.
 func (t *Tracker) Known(series []string) (open *Problem, previous []Problem) {
-	has := func(p *Problem) bool {
-		return slices.ContainsFunc(p.all(), func(one string) bool { return slices.Contains(series, one) })
-	}
+	isAsked := func(one string) bool { return slices.Contains(series, one) }
 	for _, p := range t.Open {
-		if open == nil && has(p) {
+		if open == nil && p.hasAny(isAsked) {
 			known := *p
 			open = &known
 		}
 	}
-	for _, p := range slices.Backward(t.Closed) {
-		if has(&p) {
-			previous = append(previous, p)
+	for i := range slices.Backward(t.Closed) {
+		if p := &t.Closed[i]; p.hasAny(isAsked) {
+			previous = append(previous, *p)
 		}
 	}
 	return open, previous
@@ -303,27 +300,22 @@ func (t *Tracker) forget(now time.Time) {
 		}
 		return isOld
 	})
-	if t.bytes <= maxBytes {
+	if t.bytes <= maxProblemsBytes {
 		return
 	}
-	entries, dropped := make([]evict.Entry[string], 0, len(t.Closed)), map[string]int{}
+	sizes := make([]kept, 0, len(t.Closed))
 	for i := range t.Closed {
 		p := &t.Closed[i]
-		entries = append(entries, evict.Entry[string]{Namespace: p.Key.Cluster + "/" + p.Key.Namespace, Bytes: p.size(), Value: p.ID})
-		dropped[p.ID] = p.size()
+		sizes = append(sizes, kept{p.ID, spaceOf(p.Key), p.size()})
 	}
-	gone := map[string]bool{}
-	evict.Largest(entries, t.bytes-maxBytes+maxBytes/20, func(id string) int {
-		gone[id] = true
-		return dropped[id]
-	})
+	gone := beyond(sizes, maxProblemsBytes)
 	t.Closed = slices.DeleteFunc(t.Closed, func(p Problem) bool { return gone[p.ID] })
 	t.bytes = 0
 	t.measure()
 }
 
-// Since returns the problems that were open at a time or later, the newest first.
-func (t *Tracker) Since(at time.Time) (all []Problem) {
+// Problems returns those that were open at a time or later, the newest first.
+func (t *Tracker) Problems(at time.Time) (all []Problem) {
 	for _, p := range t.Open {
 		all = append(all, *p)
 	}

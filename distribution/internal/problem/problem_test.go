@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
@@ -48,7 +49,7 @@ const step = 10 * time.Second
 func (c *cluster) runUntil(end time.Time) {
 	for ; !c.now.After(end); c.now = c.now.Add(step) {
 		for len(c.all) > 0 && !story.Seen(c.all[0]).After(c.now) {
-			c.model.Add(c.all[0], c.now)
+			c.model.AddFacts(incident.FactsOf(record.Read(c.all[0]), c.now, false), c.now)
 			c.all = c.all[1:]
 		}
 		if c.killed {
@@ -79,7 +80,7 @@ func (c *cluster) check(u problem.Update) {
 func (c *cluster) String() string {
 	var b strings.Builder
 	for _, u := range c.news {
-		at := u.Told.Sub(c.start).Round(time.Second)
+		at := u.Reported.Sub(c.start).Round(time.Second)
 		fmt.Fprintf(&b, "  %d:%02d %s: %s", int(at.Minutes()), int(at.Seconds())%60, u.State, u.Sentence)
 		if u.State == problem.Ended {
 			fmt.Fprintf(&b, "; over: %s", u.Because)
@@ -97,7 +98,7 @@ func TestRealIncidents(t *testing.T) {
 	files, err := filepath.Glob("../incident/testdata/real/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	var told strings.Builder
+	var reported strings.Builder
 	for _, file := range files {
 		all, err := story.Recorded(file)
 		require.NoError(t, err)
@@ -112,17 +113,17 @@ func TestRealIncidents(t *testing.T) {
 			}
 		}
 		assert.Equal(t, news[0], news[1], "%s: a restart between two looks changes nothing", file)
-		fmt.Fprintf(&told, "%s\n%s", strings.TrimSuffix(filepath.Base(file), ".json"), cmp.Or(news[0], "  nothing\n"))
+		fmt.Fprintf(&reported, "%s\n%s", strings.TrimSuffix(filepath.Base(file), ".json"), cmp.Or(news[0], "  nothing\n"))
 	}
 	if *update {
-		require.NoError(t, os.WriteFile("testdata/real.txt", []byte(told.String()), 0o600))
+		require.NoError(t, os.WriteFile("testdata/real.txt", []byte(reported.String()), 0o600))
 	}
 	want, err := os.ReadFile("testdata/real.txt")
 	require.NoError(t, err)
-	assert.Equal(t, string(want), told.String())
+	assert.Equal(t, string(want), reported.String())
 }
 
-// runs returns what is told of a story.
+// runs returns what is reported of a story.
 func runs(t *testing.T, lines string, until time.Duration) *cluster {
 	t.Helper()
 	all := story.Logs(lines)
@@ -206,7 +207,7 @@ func TestOneTenant(t *testing.T) {
 	assert.Equal(t, map[string]int{"shop": 1, "evil": 100}, opened)
 }
 
-// TestWhatIsKeptIsBounded: 30 days, and 64 MiB, of which a namespace displaces only its own.
+// TestWhatIsKeptIsBounded: 30 days, and 64 MiB with the changes, of which a namespace displaces only its own.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	now := story.Epoch
 	tracker := &problem.Tracker{Closed: []problem.Problem{
@@ -220,9 +221,9 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	tracker.Look(now, nil)
 	encoded, err := json.Marshal(tracker)
 	require.NoError(t, err)
-	assert.Less(t, len(encoded), 64<<20)
-	all := tracker.Since(now.Add(-30 * 24 * time.Hour))
-	assert.Greater(t, len(all), 40_000)
+	assert.Less(t, len(encoded), 48<<20)
+	all := tracker.Problems(now.Add(-30 * 24 * time.Hour))
+	assert.Greater(t, len(all), 30_000)
 	var names []string
 	for _, p := range all {
 		if p.Key.Namespace != "noisy" {
@@ -230,4 +231,36 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"quiet"}, names)
+}
+
+// TestChangesThatAreKept: each is kept as it was reported last, for 30 days, and a namespace displaces only its own.
+func TestChangesThatAreKept(t *testing.T) {
+	now := story.Epoch
+	shown := incident.Change{Key: incident.Key{Namespace: "shop"}, Kind: "node", Text: "node-1 is not ready", Object: "node-1", At: now.Add(-time.Minute)}
+	var changes problem.Changes
+	require.Len(t, changes.Look(now, []incident.Change{shown}), 1)
+	assert.Empty(t, changes.Look(now.Add(time.Minute), []incident.Change{shown}))
+	shown.Until = now.Add(time.Minute)
+	ended := changes.Look(now.Add(2*time.Minute), []incident.Change{shown})
+	require.Len(t, ended, 1)
+	assert.Equal(t, problem.Over, ended[0].State)
+	kept := changes.Since(shown.At)
+	require.Len(t, kept, 1)
+	assert.Equal(t, shown.Until, kept[0].Until)
+	assert.True(t, kept[0].IsOver)
+	assert.Empty(t, changes.Since(now))
+
+	long := strings.Repeat("x", 1000)
+	for i := range 20_000 {
+		changes.Keep(problem.Change{ID: fmt.Sprint(i), Key: incident.Key{Namespace: "noisy"}, Text: long, At: now})
+	}
+	changes.Look(now.Add(29*24*time.Hour), nil)
+	all := changes.Since(now.Add(-time.Hour))
+	assert.Equal(t, shown.Text, all[len(all)-1].Text)
+	assert.Greater(t, len(all), 10_000)
+	encoded, err := json.Marshal(all)
+	require.NoError(t, err)
+	assert.Less(t, len(encoded), 16<<20)
+	changes.Look(now.Add(31*24*time.Hour), nil)
+	assert.Empty(t, changes.Since(now.Add(-time.Hour)))
 }

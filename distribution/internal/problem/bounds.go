@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package problem
+
+import (
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
+)
+
+// What is kept of problems that are over, and of changes: for how long, and how many bytes, 64 MiB in all.
+const (
+	keptFor          = 30 * 24 * time.Hour
+	maxProblemsBytes = 48 << 20
+	maxChangesBytes  = 16 << 20
+)
+
+// kept is the size of something that is kept.
+type kept struct {
+	id    string
+	in    space
+	bytes int
+}
+
+// beyond returns the ids that must go, so that a twentieth of a number of bytes is free: always the first one of the
+// namespace that takes most.
+func beyond(all []kept, most int) map[string]bool {
+	entries, total := make([]evict.Entry[kept], 0, len(all)), 0
+	for _, one := range all {
+		entries = append(entries, evict.Entry[kept]{Namespace: one.in.cluster + "/" + one.in.namespace, Bytes: one.bytes, Value: one})
+		total += one.bytes
+	}
+	gone := map[string]bool{}
+	evict.Largest(entries, total-most+most/20, func(one kept) int {
+		gone[one.id] = true
+		return one.bytes
+	})
+	return gone
+}
