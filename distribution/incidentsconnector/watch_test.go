@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/connectortest"
@@ -25,9 +26,11 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pipeline"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
 // backend keeps what the outputs of problems and of the gauge deliver.
@@ -142,9 +145,14 @@ type watching struct {
 
 func startWatching(t testing.TB, d *disks, change func(*Config)) *watching {
 	t.Helper()
+	return startIn(t, host{}, d, change)
+}
+
+// startIn starts a connector in a Collector with some extensions.
+func startIn(t testing.TB, extensions host, d *disks, change func(*Config)) *watching {
+	t.Helper()
 	factory := NewFactory()
 	config := factory.CreateDefaultConfig().(*Config)
-	extensions := host{}
 	if d != nil {
 		config.Storage, extensions[diskID] = &diskID, d
 	}
@@ -432,5 +440,44 @@ func TestDamagedProblems(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		w.stop(t)
 		assert.Empty(t, w.of("k8s.problem"))
+	})
+}
+
+// TestWhatAPageCanUse: the model, and after a restart what was before, with changes.
+func TestWhatAPageCanUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, status := newDisks(), statusextension.New()
+		in, out := pipeline.NewID(pipeline.SignalLogs), pipeline.NewID(pipeline.SignalMetrics)
+		for _, one := range []*componentstatus.InstanceID{
+			componentstatus.NewInstanceID(component.MustNewID("kube_events"), component.KindReceiver, in),
+			componentstatus.NewInstanceID(component.MustNewID("event_page"), component.KindExporter, in),
+			componentstatus.NewInstanceID(component.NewID(metadata.Type), component.KindConnector, in, out),
+		} {
+			status.ComponentStatusChanged(one, componentstatus.NewEvent(componentstatus.StatusStarting))
+		}
+		require.NoError(t, status.Ready())
+		extensions, began := host{component.MustNewID("kube_events_status"): status}, time.Now()
+		w := startIn(t, extensions, d, nil)
+		w.tell(t, "0s Pod/web-aaa-1 !FailedScheduling: no room\n95s Pod/web-aaa-1 Scheduled: Successfully assigned shop/web-aaa-1 to node-1\n"+
+			"200s Deployment/cart ScalingReplicaSet: Scaled up replica set cart-aaa from 1 to 3")
+		time.Sleep(time.Minute)
+		w.stop(t)
+
+		w = startIn(t, extensions, d, nil)
+		known := status.IncidentsFor(component.MustNewID("event_page"))
+		require.NotNil(t, known)
+		problems, changes, facts := known.Problems(began), known.Changes(began), 0
+		require.Len(t, problems, 1)
+		assert.Equal(t, "schedule", problems[0].Class)
+		require.Len(t, changes, 2)
+		assert.Equal(t, "cart was scaled from 1 to 3", changes[0].Text)
+		for range known.Live().Facts {
+			facts++
+		}
+		assert.Equal(t, 3, facts)
+		open, previous := known.Known([]string{problems[0].Series})
+		assert.Nil(t, open)
+		assert.Len(t, previous, 1)
+		w.stop(t)
 	})
 }

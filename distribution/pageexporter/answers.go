@@ -217,12 +217,12 @@ func fit[T, S any](r *reply, name string, all []T, show func(T) S) []json.RawMes
 func (r *reply) addProblems() { r.Problems = fit(r, "problems", r.at().Problems(), r.problem) }
 
 // isChosen reports whether the filter chooses a workload.
-func (r *reply) isChosen(k incident.Key) bool {
-	isOther := r.filter.Workload != "" && k.ID() != r.key.ID() || r.filter.Namespace != "" && k.Namespace != r.filter.Namespace
+func (v *view) isChosen(k incident.Key) bool {
+	isOther := v.filter.Workload != "" && k.ID() != v.key.ID() || v.filter.Namespace != "" && k.Namespace != v.filter.Namespace
 	return !isOther
 }
 
-var errNoHistory = requestError{errors.New("since needs the connector kube_incidents in the logs pipelines of event_page, with an output of logs or metrics, and the extension kube_events_status"), http.StatusBadRequest}
+var errNoHistory = requestError{errors.New("what was before the last hour needs the connector kube_incidents in the logs pipelines of event_page, with an output of logs or metrics, and the extension kube_events_status"), http.StatusBadRequest}
 
 // remembers reports whether the filter asks for what a connector remembers.
 func (r *reply) remembers() bool {

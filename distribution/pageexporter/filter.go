@@ -171,6 +171,14 @@ func (f filter) To(workload string) string {
 	return filter{Query: incident.Query{Workload: workload, From: f.From, Until: f.Until}, Minutes: f.Minutes}.Address()
 }
 
+// Days returns the address of the page of 30 days, of the same namespace.
+func (f filter) Days() string {
+	if f.Namespace == "" {
+		return "days"
+	}
+	return "days?" + url.Values{"namespace": {f.Namespace}}.Encode()
+}
+
 // WithReason returns the address with another reason.
 func (f filter) WithReason(reason string) string {
 	f.Reason = reason

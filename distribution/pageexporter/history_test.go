@@ -111,5 +111,29 @@ func TestProblemsOfThirtyDays(t *testing.T) {
 
 	status, body := fetch(t, boardOf(""), "/api/problems?since=2026-02-20T00:00:00Z")
 	assert.Equal(t, http.StatusBadRequest, status)
-	assert.Contains(t, body, "since needs the connector kube_incidents in the logs pipelines of event_page")
+	assert.Contains(t, body, "needs the connector kube_incidents in the logs pipelines of event_page")
+}
+
+// TestThePageOfThirtyDays lists problems by week, and counts changes.
+func TestThePageOfThirtyDays(t *testing.T) {
+	b := remembering(t)
+	_, body := fetch(t, b, "/")
+	assert.Contains(t, body, `<a href="days">30 days</a>`)
+	status, body := fetch(t, b, "/days")
+	require.Equal(t, http.StatusOK, status)
+	assert.Equal(t, []string{
+		"Week of 23 February: 2 problems, 2 changes",
+		"Week of 9 February: 1 problem, 0 changes",
+	}, texts(body, "h2"))
+	rows := texts(body, "tr")
+	assert.Equal(t, "1 March 10:00:10deployment web in shop: a container ends by itself, again and againit goes on", rows[1])
+	assert.Contains(t, rows[2], "1 h 0 minthe container has run since")
+	_, body = fetch(t, b, "/days?namespace=other")
+	assert.Contains(t, body, "Week of 23 February: 0 problems, 0 changes")
+
+	status, body = fetch(t, boardOf(""), "/days")
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Contains(t, body, "needs the connector kube_incidents")
+	_, body = fetch(t, boardOf(""), "/")
+	assert.NotContains(t, body, "30 days")
 }

@@ -36,8 +36,20 @@ type page struct {
 	Hidden    totals             // how many problems and workloads are not shown
 	One       *workloadPage
 	Chains    map[string][]incident.Object // by record: from the workload down to the object of its message
+	Weeks     []*week                      // of what a connector remembers, the newest first; only the page of 30 days has them
 
 	view *view
+}
+
+// Remembers reports whether a connector remembers problems.
+func (p *page) Remembers() bool { return p.view != nil && p.view.incidents != nil }
+
+// week has the problems that began in a week, and counts its changes.
+type week struct {
+	From     time.Time // a Monday
+	Problems []remembered
+	All      int // problems, of which some may not be shown
+	Changes  int
 }
 
 // Before returns what was before a problem; nil: nothing that is remembered.
@@ -96,16 +108,54 @@ func inHTML(template string) format {
 
 // render returns the HTML of a template. If it is too long, its lists are shorter.
 func (v *view) render(name string) ([]byte, error) {
+	made := v.page
+	if name == "days" {
+		made = v.pageOfDays
+		if v.incidents == nil {
+			return nil, errNoHistory
+		}
+	}
 	if err := v.resolve(); err != nil {
 		return nil, err
 	}
 	for less := cutting(0); ; less += 2 {
 		var html bytes.Buffer
-		err := templates.ExecuteTemplate(&html, name, v.page(less))
+		err := templates.ExecuteTemplate(&html, name, made(less))
 		if err != nil || html.Len() <= maxAnswer || less.of(maxLimit) == 1 {
 			return html.Bytes(), err
 		}
 	}
+}
+
+// days is the time that the page of 30 days shows.
+const days = 30 * 24 * time.Hour
+
+// pageOfDays returns what a connector remembers of 30 days, by week.
+func (v *view) pageOfDays(less cutting) *page {
+	p := &page{Filter: v.filter, view: v}
+	since, weeks := v.now.Add(-days), map[time.Time]*week{}
+	of := func(at time.Time) *week {
+		monday := at.UTC().Truncate(24*time.Hour).AddDate(0, 0, -(int(at.UTC().Weekday())+6)%7)
+		if weeks[monday] == nil {
+			weeks[monday] = &week{From: monday}
+			p.Weeks = append(p.Weeks, weeks[monday])
+		}
+		return weeks[monday]
+	}
+	for _, one := range v.incidents.Problems(since) {
+		if w := of(one.Onset); v.isChosen(one.Key) {
+			if w.All++; len(w.Problems) < less.of(valuesShown) {
+				w.Problems = append(w.Problems, rememberedOf(one))
+			}
+		}
+	}
+	for _, one := range v.incidents.Changes(since) {
+		if w := of(one.At); v.isChosen(one.Key) {
+			w.Changes++
+		}
+	}
+	slices.SortFunc(p.Weeks, func(a, b *week) int { return b.From.Compare(a.From) })
+	return p
 }
 
 func (v *view) page(less cutting) *page {

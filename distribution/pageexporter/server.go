@@ -61,7 +61,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serveError(w, errNoAnswer, inJSON)
 	case name == "page.css", name == "page.js":
 		http.ServeFileFS(w, r, files, name) //nolint:gosec // It is one of two names.
-	case name == "", name == "content":
+	case name == "", name == "content", name == "days":
 		template := cmp.Or(name, "page")
 		h.serve(w, r, template, "", inHTML(template), func(v *view) ([]byte, error) { return v.render(template) })
 	default:
