@@ -66,6 +66,9 @@ type Problem struct {
 	// scalings".
 	LeftOut string `json:"left_out,omitempty"`
 
+	// CanBeHarmless is set if a probe has failed so few times that nothing may be wrong.
+	CanBeHarmless bool `json:"-"`
+
 	id        string
 	facts     []*Fact
 	intervals []*interval

@@ -60,13 +60,13 @@ type workloadAt struct {
 	id    string
 	facts []*Fact // the oldest first
 	*states
-	times    map[sign][]time.Time // in order
-	scaled   []scaled             // the oldest first
-	older    int                  // scalings that were not looked at
-	deleted  map[string]bool      // the names of pods that their controller deleted
-	events   map[string][]*Fact   // about a pod
-	many     map[string]time.Time // see manyFrom
-	uids     map[string]time.Time // when the objects with its name appeared
+	times    map[sign][]time.Time   // in order
+	scaled   []scaled               // the oldest first
+	older    int                    // scalings that were not looked at
+	deleted  map[string]bool        // the names of pods that their controller deleted
+	events   map[string][]*Fact     // about a pod
+	limited  map[string][]time.Time // see limitedAt
+	uids     map[string]time.Time   // when the objects with its name appeared
 	problems []*Problem
 	changes  []*Change
 }
@@ -185,7 +185,7 @@ func (v *cut) addChanges(w *workloadAt) {
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	k := &workloadAt{
 		cut: v, key: w.key, id: w.id, times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{},
-		events: map[string][]*Fact{}, many: map[string]time.Time{}, uids: map[string]time.Time{},
+		events: map[string][]*Fact{}, limited: map[string][]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
 		if f = f.until(v.now); f != nil {
@@ -283,14 +283,17 @@ func (f *Fact) until(t time.Time) *Fact {
 	for _, m := range f.Moments {
 		if m.At.After(t) {
 			known.Count -= m.N
-		} else {
-			known.Moments = append(known.Moments, m)
+			continue
 		}
+		if m.Until.After(t) {
+			m.Until = t
+		}
+		known.Moments = append(known.Moments, m)
 	}
 	if len(known.Moments) == 0 {
 		known.Moments = []Moment{{At: f.First, N: 1}}
 	}
-	known.Last, known.Count = known.Moments[len(known.Moments)-1].At, max(1, known.Count)
+	known.Last, known.Count = known.Moments[len(known.Moments)-1].end(), max(1, known.Count)
 	return &known
 }
 

@@ -27,6 +27,7 @@ type storedFact struct {
 type storedMoment struct {
 	At      time.Time
 	N       int64
+	Until   time.Time       `json:",omitzero"`
 	Record  string          `json:",omitempty"`
 	Details *record.Details `json:",omitempty"`
 }
@@ -35,7 +36,7 @@ type storedMoment struct {
 func (f *Fact) MarshalJSON() ([]byte, error) {
 	s := storedFact{Record: f.Record, Last: f.Last, Resource: f.Resource}
 	for _, m := range f.Moments {
-		s.Moments = append(s.Moments, storedMoment{m.At, m.N, m.record, m.details})
+		s.Moments = append(s.Moments, storedMoment{m.At, m.N, m.Until, m.record, m.details})
 	}
 	return json.Marshal(s)
 }
@@ -56,7 +57,7 @@ func (f *Fact) UnmarshalJSON(text []byte) error {
 		Last: s.Last, Resource: s.Resource,
 	}
 	for _, m := range s.Moments {
-		f.Moments = append(f.Moments, Moment{m.At, m.N, m.Record, m.Details})
+		f.Moments = append(f.Moments, Moment{m.At, m.N, m.Until, m.Record, m.Details})
 	}
 	f.judge()
 	return nil

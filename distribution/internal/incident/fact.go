@@ -80,7 +80,8 @@ type Fact struct {
 type Moment struct {
 	At     time.Time
 	N      int64
-	record string // log.record.uid, if a rollout can have its id
+	Until  time.Time // it is several moments, of which this is the last one; zero: it is one
+	record string    // log.record.uid, if a rollout can have its id
 	// details are what the receiver read then; nil: nothing. Those of other moments are about other runs,
 	// or other revisions.
 	details *record.Details
@@ -135,9 +136,36 @@ func (f *Fact) join(newer *Fact) (isNew bool) {
 		f.Last = last
 	}
 	if len(f.Moments) > maxMoments {
-		f.Moments = withoutNearest(f.Moments)
+		f.Moments = f.withoutOne()
 	}
 	return true
+}
+
+// end returns when the last occurrence of a moment was.
+func (m *Moment) end() time.Time { return later(m.At, m.Until) }
+
+// withoutOne returns the moments with one less. Those of the last hour stay apart as well as they can. What is older is
+// one moment, if the problem went on all the time: an Event that is repeated for a day shows no pause that was none.
+func (f *Fact) withoutOne() []Moment {
+	all := f.Moments
+	if all[len(all)-1].At.Sub(all[1].At) < Horizon {
+		return withoutNearest(all)
+	}
+	if all[1].At.Sub(all[0].end()) > f.quiet() {
+		return all[1:]
+	}
+	return join(all, 1)
+}
+
+// quiet returns after which time without a repeat the problem that an Event shows is over.
+func (f *Fact) quiet() time.Duration {
+	switch {
+	case f.symptom != nil:
+		return f.symptom.quiet
+	case f.Reason == reasonStarted:
+		return restarted.quiet
+	}
+	return 0
 }
 
 // withoutNearest joins the two moments with the shortest time between them, so that no pause
@@ -149,9 +177,15 @@ func withoutNearest(moments []Moment) []Moment {
 			nearest = i
 		}
 	}
-	moments[nearest-1].N += moments[nearest].N
-	moments[nearest-1].details = cmp.Or(moments[nearest].details, moments[nearest-1].details)
-	return slices.Delete(moments, nearest, nearest+1)
+	return join(moments, nearest)
+}
+
+// join joins a moment with the one before it.
+func join(moments []Moment, i int) []Moment {
+	into, from := &moments[i-1], &moments[i]
+	into.N, into.Until = into.N+from.N, from.end()
+	into.details = cmp.Or(from.details, into.details)
+	return slices.Delete(moments, i, i+1)
 }
 
 // success matches what controllers write when they have done their work, and failure what is none.
@@ -178,7 +212,7 @@ func (f *Fact) rolloutObject() (part Object) {
 
 // size is about how many bytes the fact takes in memory. Facts of one record share its subject.
 func (f *Fact) size() int {
-	size := 800 + 48*len(f.Moments) + 64*len(f.names)
+	size := 800 + 72*len(f.Moments) + 64*len(f.names)
 	for _, m := range f.Moments {
 		size += m.details.Size()
 	}

@@ -15,8 +15,8 @@ import (
 // occurrence is one moment of a fact that shows a problem.
 type occurrence struct {
 	*Fact
-	at time.Time
-	n  int64
+	at, until time.Time // the same, if it was once
+	n         int64
 }
 
 // isKill reports whether a kubelet ended a container because of its probe.
@@ -42,7 +42,10 @@ type interval struct {
 	// the container.
 	pause  time.Duration
 	killed bool
-	older  int // occurrences of the thread that were not looked at
+	// canBeHarmless is set if it goes on, and there were fewer failures than make a difference.
+	canBeHarmless bool
+	end           time.Time // of the last occurrence
+	older         int       // occurrences of the thread that were not looked at
 }
 
 // maxOccurrences bounds what is looked at of a thread, the newest ones. A kubelet writes some 40 in
@@ -50,13 +53,13 @@ type interval struct {
 const maxOccurrences = 1000
 
 func (s *interval) onset() time.Time { return s.occurrences[0].at }
-func (s *interval) last() time.Time  { return s.occurrences[len(s.occurrences)-1].at }
+func (s *interval) last() time.Time  { return s.end }
 
 func (s *interval) add(o occurrence) {
 	if len(s.occurrences) > 0 {
 		s.pause = max(s.pause, o.at.Sub(s.last()))
 	}
-	s.occurrences, s.killed = append(s.occurrences, o), s.killed || o.isKill()
+	s.occurrences, s.killed, s.end = append(s.occurrences, o), s.killed || o.isKill(), later(s.end, o.until)
 }
 
 // name identifies the problem that intervals of several pods are.
@@ -145,6 +148,7 @@ func (w *workloadAt) intervalsOf(t thread, occurrences []occurrence) (all []*int
 	}
 	if s != nil {
 		s.over, s.because = w.overAt(s, w.now)
+		s.canBeHarmless = s.over.IsZero() && s.grace > 0 && !s.killed && s.count() < s.least && !w.reportsSome(s)
 	}
 	return slices.DeleteFunc(all, w.wasHarmless)
 }
@@ -155,12 +159,18 @@ func (w *workloadAt) wasHarmless(s *interval) bool {
 	if s.over.IsZero() || s.grace == 0 || s.killed {
 		return false
 	}
-	count, isStart := int64(0), s.because != podEnded
+	isStart := s.because != podEnded
 	for _, o := range s.occurrences {
-		count += o.n
 		isStart = isStart && o.at.Sub(w.startedBefore(o)) < s.grace
 	}
-	return count < s.least || isStart
+	return s.count() < s.least || isStart
+}
+
+func (s *interval) count() (n int64) {
+	for _, o := range s.occurrences {
+		n += o.n
+	}
+	return n
 }
 
 const podEnded = "the pod has ended"
@@ -168,14 +178,14 @@ const podEnded = "the pod has ended"
 // shown returns the occurrences of a fact, without those of a pod that ends, if they do not go on.
 func (w *workloadAt) shown(f *Fact) (all []occurrence) {
 	for _, m := range f.Moments {
-		all = append(all, occurrence{f, m.At, m.N})
+		all = append(all, occurrence{f, m.At, m.end(), m.N})
 	}
 	if f.First.Before(all[0].at) && f.Count > 1 {
 		early := f.Count - f.total() // No record shows those.
 		if early <= 0 {              // The first record is later than the first occurrence.
 			early, all[0].n = 1, max(1, all[0].n-1)
 		}
-		all = slices.Insert(all, 0, occurrence{f, f.First, early})
+		all = slices.Insert(all, 0, occurrence{f, f.First, f.First, early})
 	}
 	pod := w.pods[f.Pod]
 	if pod == nil || pod.Stopped == 0 || f.symptom.outlives {
@@ -256,9 +266,9 @@ func (w *workloadAt) restartsOf(facts []*Fact) (all []occurrence) {
 				n--
 			}
 			if n > 0 && !w.wasKilled(f, previous, m.At) {
-				all = append(all, occurrence{f, m.At, n})
+				all = append(all, occurrence{f, m.At, m.end(), n})
 			}
-			previous = m.At
+			previous = m.end()
 		}
 	}
 	return all
@@ -317,31 +327,49 @@ func firstFrom(times []time.Time, from time.Time) time.Time {
 // reported each time at first: three times the longest pause between its reports show that it is
 // over. After a kill, the container has to fail again.
 func (w *workloadAt) quietOf(s *interval) time.Duration {
-	if many := w.manyFrom(s.fact.Pod); s.grace == 0 || s.killed || !many.IsZero() && !many.After(s.last()) {
+	if s.grace == 0 || s.killed || w.reportsSome(s) {
 		return s.quiet
 	}
 	return min(s.quiet, max(probeQuiet, 3*s.pause))
 }
 
-// manyFrom returns from when on a kubelet had written many Events about a pod; zero: it has not.
-func (w *workloadAt) manyFrom(pod string) time.Time {
-	from, ok := w.many[pod]
+// A kubelet writes 25 Events about a pod at once, and then one in five minutes.
+// (client-go/tools/record/events_cache.go, defaultSpamBurst and defaultSpamQPS)
+const (
+	burst      = rollout.ManyEvents // near 25: the model does not know all of them
+	burstAgain = 5 * time.Minute
+)
+
+// reportsSome reports whether a kubelet had written so many Events about the pod at the last failure that it reported only
+// some.
+func (w *workloadAt) reportsSome(s *interval) bool {
+	times := w.limitedAt(s.fact.Pod)
+	i, _ := slices.BinarySearchFunc(times, s.last().Add(1), time.Time.Compare)
+	return i > 0 && s.last().Sub(times[i-1]) <= burstAgain
+}
+
+// limitedAt returns when a kubelet had about no Event left for a pod, in order.
+func (w *workloadAt) limitedAt(pod string) (times []time.Time) {
+	times, ok := w.limited[pod]
 	if ok {
-		return from
+		return times
 	}
 	var moments []Moment
 	for _, f := range w.events[pod] {
 		moments = append(append(moments, Moment{At: f.First, N: f.Count - f.total()}), f.Moments...)
 	}
-	slices.SortFunc(moments, func(a, b Moment) int { return a.At.Compare(b.At) })
-	count := int64(0)
-	for _, m := range moments {
-		if count += max(0, m.N); count > rollout.ManyEvents && from.IsZero() {
-			from = m.At
+	slices.SortFunc(moments, func(a, b Moment) int { return a.end().Compare(b.end()) })
+	left := float64(burst)
+	for i, m := range moments {
+		if i > 0 {
+			left = min(burst, left+float64(m.end().Sub(moments[i-1].end()))/float64(burstAgain))
+		}
+		if left = max(0, left-float64(max(0, m.N))); left < 2 && m.N > 0 {
+			times = append(times, m.end())
 		}
 	}
-	w.many[pod] = from
-	return from
+	w.limited[pod] = times
+	return times
 }
 
 // recreated returns when another object with the name of a workload appeared; zero: none did.

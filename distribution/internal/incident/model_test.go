@@ -292,3 +292,37 @@ func TestTheTimeOfNothing(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(encoded), "0001-01-01")
 }
+
+// TestAnEventThatIsRepeatedForHours is one problem from its first occurrence on, unless it paused.
+func TestAnEventThatIsRepeatedForHours(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pause time.Duration // from the second hour on
+		since string
+	}{
+		"all the time":   {0, "0s"},
+		"with a pause":   {20 * time.Minute, "2h20m0s"},
+		"a short pause":  {9 * time.Minute, "0s"},
+		"and much later": {5 * time.Hour, "7h0m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model, count := incident.NewModel(began.Add(-incident.Horizon)), 0
+			for at := time.Duration(0); at < 8*time.Hour; at += time.Minute {
+				if at >= 2*time.Hour && at < 2*time.Hour+tt.pause {
+					continue
+				}
+				count++
+				line := fmt.Sprintf("%v Pod/web-aaa-1 !BackOff{app} event=1 x%d/0s: Back-off restarting failed container app", at, count)
+				add(model, records.Records(line)[0].Logs(began), began.Add(at))
+				if at%(13*time.Minute) != 0 || at < 4*time.Hour && tt.pause > 0 {
+					continue
+				}
+				problems := model.At(t.Context(), began.Add(at+30*time.Second), incident.Query{}).Problems()
+				require.Len(t, problems, 1)
+				assert.Zero(t, problems[0].Over, at)
+				if at >= 7*time.Hour || tt.pause < time.Hour {
+					assert.Equal(t, tt.since, problems[0].Onset.Sub(began).String(), at)
+				}
+			}
+		})
+	}
+}

@@ -156,8 +156,9 @@ func (w *workloadAt) newestProblem(intervals []*interval) *Problem {
 	own := cmp.Or(p.intervals[0].shownBy, p.intervals[0])
 	p.Class, p.Container, p.Onset = own.class, own.container, p.intervals[0].onset()
 	goesOn := slices.ContainsFunc(p.intervals, func(s *interval) bool { return s.over.IsZero() })
+	p.CanBeHarmless = goesOn
 	for _, s := range p.intervals {
-		p.Last = later(p.Last, s.last())
+		p.Last, p.CanBeHarmless = later(p.Last, s.last()), p.CanBeHarmless && (s.canBeHarmless || !s.over.IsZero())
 		if !goesOn && s.over.After(p.Over) {
 			p.Over, p.Because = s.over, s.because
 		}

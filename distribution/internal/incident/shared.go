@@ -187,6 +187,7 @@ func (v *cut) joinedProblem(key shareKey, members []*Problem) *Problem {
 	v.explain(members[0])
 	p := *members[0]
 	p.members, p.Shared, p.Over, p.Because, p.Earlier = members, key.row.name, time.Time{}, "", nil
+	p.CanBeHarmless = !slices.ContainsFunc(members, func(m *Problem) bool { return !m.CanBeHarmless })
 	p.Count, p.Records, p.Pods, p.Nodes, p.Revisions, p.facts, p.pods = 0, nil, nil, nil, nil, nil, nil
 	goesOn := false
 	for _, m := range members {

@@ -207,7 +207,7 @@ func withoutDigits(r rune) rune {
 
 // open begins a problem, if it is time, or continues one that was over a moment ago.
 func (l *look) open(shown *incident.Problem) (update Update, ok bool) {
-	isClear := len(shown.Causes) > 0 || l.now.Sub(shown.Onset) >= settle
+	isClear := !shown.CanBeHarmless && (len(shown.Causes) > 0 || l.now.Sub(shown.Onset) >= settle)
 	if !isClear || l.counts[spaceOf(shown.Key)] >= mostOfNamespace {
 		return update, false
 	}

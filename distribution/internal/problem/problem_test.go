@@ -264,3 +264,14 @@ func TestChangesThatAreKept(t *testing.T) {
 	changes.Look(now.Add(31*24*time.Hour), nil)
 	assert.Empty(t, changes.Since(now.Add(-time.Hour)))
 }
+
+// TestAProbeThatFailsOnceIsNoProblem, but one that goes on failing is.
+func TestAProbeThatFailsOnceIsNoProblem(t *testing.T) {
+	const once = "0s Pod/web-aaa-1 starts node=node-1\n5m Pod/web-aaa-1 !Unhealthy{app} node=node-1 x1/5m: Readiness probe failed"
+	assert.Empty(t, runs(t, once, 10*time.Minute).news)
+	more := once + "\n5m10s Pod/web-aaa-1 !Unhealthy{app} node=node-1 x2/5m: Readiness probe failed\n5m20s Pod/web-aaa-1 !Unhealthy{app} node=node-1 x3/5m: Readiness probe failed"
+	news := runs(t, more, 10*time.Minute).news
+	require.Len(t, news, 2)
+	assert.Equal(t, problem.Opened, news[0].State)
+	assert.Less(t, news[0].Reported.Sub(news[0].Onset), 31*time.Second)
+}
