@@ -27,7 +27,7 @@ func TestScenariosWork(t *testing.T) {
 	}
 	b := &benchmark{
 		lengths: shortLengths, ours: kubeEvents(otelcol), rounds: 1, controlPlane: controlplanetest.Binaries(),
-		only: strings.Join([]string{direct, stored, elected, "rollouts", withoutDetails}, ","),
+		only: strings.Join([]string{direct, stored, elected, tracesOnly, problemsAndPage, withoutDetails}, ","),
 	}
 	// On a machine that is busy with other tests, an owner may take longer than the default.
 	b.ours.receiver = "{auth_type: kubeConfig, owners: {lookup_timeout: 1m}}"

@@ -105,7 +105,7 @@ var scenarios = []scenario{
 	{"start", "Start with many existing events", runStart},
 	{"namespaces", "A cold start in many namespaces", runNamespaces},
 	{"hanging", "Next to a kind that hangs", runHanging},
-	{"rollouts", "With a trace of each rollout", runRollouts},
+	{"rollouts", "With problems, traces and the page", runRollouts},
 	{"details", "Details on a working day", runDetails},
 	{"crashes", "Details of many crash loops", runCrashes},
 }

@@ -10,22 +10,41 @@ import (
 )
 
 const (
-	rolloutsCPU    = "processor time, over that without the connector"
-	rolloutsMemory = "peak memory (RSS), more than without the connector"
+	rolloutsCPU    = "processor time, over that without them"
+	rolloutsMemory = "peak memory (RSS), more than without them"
 	// podsEach is how many pods of a Deployment start.
 	podsEach = 10
 )
 
-// rolloutSetups returns the same Collector with and without the connector. The others are compared
-// with the first one.
+// The connector's outputs, and the page.
+const (
+	tracesOnly, problemsOnly, pageOnly, problemsAndPage = "rollouts", "problems", "page", "problems+page"
+)
+
+// rolloutSetups returns the same Collector with and without the connector and the page. The others are
+// compared with the first one.
 func (b *benchmark) rolloutSetups() ([]setup, error) {
+	problems := []string{
+		"connectors: {kube_incidents: {storage: file_storage}}",
+		"service::pipelines::logs/problems: {receivers: [kube_incidents], exporters: [otlp_http]}",
+		"service::pipelines::metrics/problems: {receivers: [kube_incidents], exporters: [otlp_http]}",
+	}
+	page := []string{
+		"exporters: {event_page: {endpoint: 127.0.0.1:0}}", "extensions: {kube_events_status: {}}",
+		"service::extensions: [file_storage, kube_events_status]",
+	}
+	add := func(exporters string, over ...string) func(runner, string) runner {
+		return func(c runner, directory string) runner {
+			return c.recommended(directory).with(append(over, "service::pipelines::logs::exporters: [otlp_http, "+exporters+"]")...)
+		}
+	}
 	return b.onlyChosen([]setup{
-		{name: direct, title: "Without the connector", runner: b.ours, configure: runner.recommended},
-		{name: "rollouts", title: "With the connector", runner: b.ours, configure: func(c runner, directory string) runner {
-			return c.recommended(directory).with("connectors: {kube_incidents: {"+b.connector+"}}",
-				"service::pipelines::logs::exporters: [otlp_http, kube_incidents]",
-				"service::pipelines::traces: {receivers: [kube_incidents], exporters: [otlp_http]}")
-		}},
+		{name: direct, title: "Without them", runner: b.ours, configure: runner.recommended},
+		{name: tracesOnly, title: "Traces", runner: b.ours, configure: add("kube_incidents",
+			"connectors: {kube_incidents: {"+b.connector+"}}", "service::pipelines::traces: {receivers: [kube_incidents], exporters: [otlp_http]}")},
+		{name: problemsOnly, title: "Problems", runner: b.ours, configure: add("kube_incidents", problems...)},
+		{name: pageOnly, title: "Page", runner: b.ours, configure: add("event_page", page...)},
+		{name: problemsAndPage, title: "Problems and page", runner: b.ours, configure: add("kube_incidents, event_page", append(problems, page...)...)},
 	})
 }
 
@@ -41,8 +60,12 @@ func runRollouts(ctx context.Context, b *benchmark) (r result, err error) {
 	}); err != nil {
 		return r, err
 	}
-	for _, v := range m[direct] {
-		delete(v, spans)
+	for setup, all := range m {
+		for _, v := range all {
+			if setup != tracesOnly {
+				delete(v, spans)
+			}
+		}
 	}
 	r.Groups = m.groups(setups, rolloutFigures)
 	for i := range r.Groups {
@@ -50,19 +73,20 @@ func runRollouts(ctx context.Context, b *benchmark) (r result, err error) {
 	}
 	r.Text = fmt.Sprintf(`A real API server gets %s events at %s a second. Half of them are of pods that start: five events for each pod, %d pods
 for each Deployment, one Deployment after another. The others are about %s pods that the Collector knows: warnings that repeat, and
-events that are of no rollout. All Collectors are the same program, with storage and direct delivery. One has the connector
-`+"`kube_incidents`"+` in addition. The measurement begins %s after the last event of the known
+events that are of no rollout. All Collectors are the same program, with storage and direct delivery. Some have the connector
+`+"`kube_incidents`"+` in addition, with its traces, or with problems and the metric, or the page. The measurement begins %s after the last event of the known
 pods, and ends as long after the last event.`,
 		thousands(len(changes)), thousands(b.size.perSecond), podsEach, thousands(b.size.pods), b.tracesSettle)
 	r.Notes = []string{"Differences are between medians."}
 	return r, nil
 }
 
-func rolloutFigures(string) []figure {
-	return []figure{
-		{Name: cpuPerRecord, Unit: "µs"}, {Name: peakRSS, Unit: "MiB"}, {Name: lost, Goal: oursAtMost(0)},
-		{Name: spans, Goal: oursAtLeast(1)},
+func rolloutFigures(setup string) []figure {
+	all := []figure{{Name: cpuPerRecord, Unit: "µs"}, {Name: peakRSS, Unit: "MiB"}, {Name: lost, Goal: oursAtMost(0)}}
+	if setup == tracesOnly {
+		all = append(all, figure{Name: spans, Goal: oursAtLeast(1)})
 	}
+	return all
 }
 
 // compareRollouts compares a setup with the connector with the one without.
@@ -71,11 +95,20 @@ func compareRollouts(m measurements, setup string) []figure {
 		return nil
 	}
 	cpu := median(m.of(setup, cpuPerRecord)) / median(m.of(direct, cpuPerRecord))
-	memory := median(m.of(setup, peakRSS)) - median(m.of(direct, peakRSS))
-	return []figure{
-		{Name: rolloutsCPU, Ours: []float64{cpu}, Goal: oursAtMost(1.15)},
-		{Name: rolloutsMemory, Unit: "MiB", Ours: []float64{memory}, Goal: oursAtMost(15)},
+	memory := m.extra(setup)
+	more := []figure{{Name: rolloutsCPU, Ours: []float64{cpu}, Goal: oursAtMost(1.15)}, {Name: rolloutsMemory, Unit: "MiB", Ours: []float64{memory}}}
+	if one := max(m.extra(problemsOnly), m.extra(pageOnly)); setup == problemsAndPage && one > 0 {
+		more = append(more, figure{Name: "this memory, over that of the larger one alone", Ours: []float64{memory / one}, Goal: oursAtMost(1.2)})
 	}
+	return more
+}
+
+// extra returns how much more memory a setup takes, in MiB; 0 if it was not measured.
+func (m measurements) extra(setup string) float64 {
+	if len(m[setup]) == 0 || len(m[direct]) == 0 {
+		return 0
+	}
+	return median(m.of(setup, peakRSS)) - median(m.of(direct, peakRSS))
 }
 
 // planRollouts returns the cluster and its events. The first pods of the cluster are known; the others
