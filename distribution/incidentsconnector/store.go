@@ -3,6 +3,7 @@
 package incidentsconnector
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,12 +18,12 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
 )
 
-// entry is a part of what is stored: problems and changes that were reported, and facts. A later part replaces what it
-// has.
-type entry struct {
-	Problems []problem.Problem `json:"p,omitempty"`
-	Changes  []problem.Change  `json:"c,omitempty"`
-	Facts    []json.RawMessage `json:"f,omitempty"`
+// part is one of these: a problem or a change that was reported, or a fact. A stored value has some, one after the
+// other; a later part replaces what it has.
+type part struct {
+	Problem *problem.Problem     `json:"p,omitempty"`
+	Change  *problem.Change      `json:"c,omitempty"`
+	Fact    *incident.StoredFact `json:"f,omitempty"`
 }
 
 // store keeps what the watch knows in a storage extension. Facts come from whoever uses the model; the rest belongs to the
@@ -33,9 +34,8 @@ type store struct {
 	retryAt time.Time
 
 	mu      sync.Mutex // guards the following
-	unsaved entry
-	bytes   int  // of unsaved, about
-	behind  bool // something is not saved, and not in unsaved
+	unsaved []byte     // parts
+	behind  bool       // something is not saved, and not in unsaved
 }
 
 // openStore reads what was stored into a watch.
@@ -58,69 +58,63 @@ func openStore(ctx context.Context, host component.Host, id, own component.ID, w
 	return s, nil
 }
 
-// read reads an entry.
+// read reads parts.
 func read(value []byte, w *watch, problems map[string]problem.Problem) error {
-	var e entry
-	if err := json.Unmarshal(value, &e); err != nil {
-		return err
-	}
-	for _, p := range e.Problems {
-		problems[p.ID] = p
-	}
-	for _, change := range e.Changes {
-		w.changes.Keep(change)
-	}
-	facts := make([]*incident.Fact, 0, len(e.Facts))
-	for _, text := range e.Facts {
-		f := &incident.Fact{}
-		if err := json.Unmarshal(text, f); err != nil {
+	var facts []*incident.Fact
+	for parts := json.NewDecoder(bytes.NewReader(value)); parts.More(); {
+		var p part
+		if err := parts.Decode(&p); err != nil {
 			return err
 		}
-		facts = append(facts, f)
+		switch {
+		case p.Problem != nil:
+			problems[p.Problem.ID] = *p.Problem
+		case p.Change != nil:
+			w.changes.Keep(*p.Change)
+		case p.Fact != nil:
+			f, err := p.Fact.Fact()
+			if err != nil {
+				return err
+			}
+			facts = append(facts, f)
+		}
 	}
 	w.live.Use(func(m *incident.Model) { m.AddFacts(facts, time.Now()) })
 	return nil
 }
 
-// note keeps something for the next save, if add adds it: add gets what waits, and returns about how many bytes are new.
-// If it is too much, a snapshot replaces it.
-func (s *store) note(add func(*entry) (bytes int)) {
+// note keeps parts for the next save. If too much waits, a snapshot replaces it.
+func (s *store) note(parts ...part) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.behind {
-		return
-	}
-	if s.bytes += add(&s.unsaved); s.bytes > maxUnsaved {
-		s.unsaved, s.bytes, s.behind = entry{}, 0, true
+	for _, p := range parts {
+		if s.behind {
+			return
+		}
+		if s.unsaved = append(s.unsaved, encode(p)...); len(s.unsaved) > maxUnsaved {
+			s.unsaved, s.behind = nil, true
+		}
 	}
 }
 
 // noteFacts keeps what has come for the next save.
 func (s *store) noteFacts(facts []*incident.Fact) {
 	for _, f := range facts {
-		s.note(func(e *entry) int { return e.addFact(f) })
+		s.note(part{Fact: f.Stored()})
 	}
 }
 
 // noteItem keeps what was reported for the next save.
 func (s *store) noteItem(one *item, changes *problem.Changes) {
-	s.note(func(e *entry) int {
-		if one.problem != nil {
-			e.Problems = append(e.Problems, *one.problem)
-			return 1 << 10
-		}
-		e.Changes = append(e.Changes, changes.Get(one.change))
-		return 1 << 9
-	})
-}
-
-func (e *entry) addFact(f *incident.Fact) (bytes int) {
-	text := encode(f)
-	e.Facts = append(e.Facts, text)
-	return len(text)
+	if one.problem != nil {
+		s.note(part{Problem: one.problem})
+		return
+	}
+	change := changes.Get(one.change)
+	s.note(part{Change: &change})
 }
 
 // save writes what waits. After an error, a snapshot of everything is written.
@@ -129,8 +123,8 @@ func (s *store) save(ctx context.Context, w *watch) {
 		return
 	}
 	s.mu.Lock()
-	unsaved, behind, isSaved := s.unsaved, s.behind, s.bytes == 0 && !s.behind
-	s.unsaved, s.bytes, s.behind = entry{}, 0, false
+	unsaved, behind, isSaved := s.unsaved, s.behind, len(s.unsaved) == 0 && !s.behind
+	s.unsaved, s.behind = nil, false
 	s.mu.Unlock()
 	if isSaved {
 		return
@@ -148,46 +142,51 @@ func (s *store) save(ctx context.Context, w *watch) {
 	s.logger.Warn("Cannot save problems; retrying. A restart would repeat records", zap.Error(err))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsaved, s.bytes, s.behind = entry{}, 0, true
+	s.unsaved, s.behind = nil, true
 }
 
-func (s *store) write(ctx context.Context, unsaved entry, behind bool, w *watch) error {
+func (s *store) write(ctx context.Context, unsaved []byte, behind bool, w *watch) error {
 	if behind || s.journal.WantsSnapshot() {
 		return s.journal.Snapshot(ctx, w.chunks)
 	}
-	return s.journal.Append(ctx, encode(unsaved))
+	return s.journal.Append(ctx, unsaved)
 }
 
 // chunks encodes all that was reported, and the facts of the model, several in a chunk.
 func (w *watch) chunks(yield func([]byte) bool) {
-	var e entry
-	size, goesOn := 0, true
-	grow := func(bytes int) bool {
-		if size += bytes; size >= chunkBytes {
-			goesOn = yield(encode(e))
-			e, size = entry{}, 0
+	var chunk []byte
+	for p := range w.parts {
+		if chunk = append(chunk, encode(p)...); len(chunk) < chunkBytes {
+			continue
 		}
-		return goesOn
+		if !yield(chunk) {
+			return
+		}
+		chunk = nil
 	}
+	if len(chunk) > 0 {
+		yield(chunk)
+	}
+}
+
+// parts yields all that was reported, and the facts of the model.
+func (w *watch) parts(yield func(part) bool) {
 	for p := range w.reported {
-		if e.Problems = append(e.Problems, p); !grow(1 << 10) {
+		if !yield(part{Problem: &p}) {
 			return
 		}
 	}
 	waiting, _ := w.outbox.waiting()
 	for change := range w.changes.All {
-		if !waiting[change.ID] {
-			if e.Changes = append(e.Changes, change); !grow(1 << 9) {
-				return
-			}
-		}
-	}
-	for f := range w.live.Facts {
-		if !grow(e.addFact(f)) {
+		if !waiting[change.ID] && !yield(part{Change: &change}) {
 			return
 		}
 	}
-	yield(encode(e))
+	for f := range w.live.Facts {
+		if !yield(part{Fact: f.Stored()}) {
+			return
+		}
+	}
 }
 
 // reported yields the problems as they were reported. What waits for the pipeline was not: a restart reports it.

@@ -433,7 +433,7 @@ func TestDamagedProblems(t *testing.T) {
 		kept := d.byName["problems"]
 		for _, name := range slices.Sorted(maps.Keys(kept.content())) {
 			if name != "head" {
-				require.NoError(t, kept.Set(t.Context(), name, []byte(`{"f": [{}], "p": 1}`)))
+				require.NoError(t, kept.Set(t.Context(), name, []byte(`{"f": {}} {"p": 1}`)))
 			}
 		}
 		w = startWatching(t, d, nil)

@@ -3,7 +3,6 @@
 package incident
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -16,15 +15,16 @@ import (
 // errNoFact reports that something else was stored.
 var errNoFact = errors.New("it is no fact")
 
-// storedFact is a fact without what is computed from it.
-type storedFact struct {
+// StoredFact is a fact without what is computed from it. It can be encoded as JSON.
+type StoredFact struct {
 	Record   record.Record
 	Last     time.Time
 	Resource map[string]string `json:",omitempty"`
-	Moments  []storedMoment
+	Moments  []StoredMoment
 }
 
-type storedMoment struct {
+// StoredMoment is a Moment that can be encoded as JSON.
+type StoredMoment struct {
 	At      time.Time
 	N       int64
 	Until   time.Time       `json:",omitzero"`
@@ -32,27 +32,23 @@ type storedMoment struct {
 	Details *record.Details `json:",omitempty"`
 }
 
-// MarshalJSON writes the fact without what is computed from it.
-func (f *Fact) MarshalJSON() ([]byte, error) {
-	s := storedFact{Record: f.Record, Last: f.Last, Resource: f.Resource}
+// Stored returns the fact without what is computed from it.
+func (f *Fact) Stored() *StoredFact {
+	s := &StoredFact{Record: f.Record, Last: f.Last, Resource: f.Resource}
 	for _, m := range f.Moments {
-		s.Moments = append(s.Moments, storedMoment{m.At, m.N, m.Until, m.record, m.details})
+		s.Moments = append(s.Moments, StoredMoment{m.At, m.N, m.Until, m.record, m.details})
 	}
-	return json.Marshal(s)
+	return s
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (f *Fact) UnmarshalJSON(text []byte) error {
-	var s storedFact
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
-	}
+// Fact returns the fact that was stored. It returns an error if something else was.
+func (s *StoredFact) Fact() (*Fact, error) {
 	if s.Record.Subject == nil || len(s.Record.Chain) == 0 || len(s.Moments) == 0 {
-		return errNoFact
+		return nil, errNoFact
 	}
 	r := s.Record
 	r.Attributes = pcommon.Map{}
-	*f = Fact{
+	f := &Fact{
 		Record: r, Node: r.NodeOfPod(), Key: Key{Cluster: r.Cluster, Namespace: r.Namespace, Top: r.Chain[0]},
 		Last: s.Last, Resource: s.Resource,
 	}
@@ -60,7 +56,7 @@ func (f *Fact) UnmarshalJSON(text []byte) error {
 		f.Moments = append(f.Moments, Moment{m.At, m.N, m.Until, m.Record, m.Details})
 	}
 	f.judge()
-	return nil
+	return f, nil
 }
 
 // maxResource bounds the attributes that are kept of a resource, in bytes.
