@@ -139,7 +139,9 @@ func (f *fixture) startCollector(metrics, own string) error {
 	config := strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
 		Replace(f.page.collector)
 	return f.keep(f.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 3s",
-		"yaml:receivers::kube_events::cluster_name: "+clusterName))
+		"yaml:receivers::kube_events::cluster_name: "+clusterName, "yaml:connectors: {kube_incidents: {}}",
+		"yaml:service::pipelines::logs::exporters: [otlp_http/loki, kube_incidents]",
+		"yaml:service::pipelines::logs/problems: {receivers: [kube_incidents], exporters: [otlp_http/loki]}"))
 }
 
 // startTroubledCollector starts one whose exporter fails, and that may not watch events with another
