@@ -79,6 +79,14 @@ var (
 
 func says(pattern string) *regexp.Regexp { return regexp.MustCompile(pattern) }
 
+// What messages say that can be a cause, and that problems can share.
+var (
+	usedQuota      = says(`exceeded quota: ([^,]+)`)
+	brokenWebhook  = says(`failed calling webhook "([^"]+)"`)
+	noStorageClass = says(`storageclass\S* "([^"]+)" not found`)
+	noConfig       = says(`(?i)((?:configmap|secret) "[^"]+") not found`)
+)
+
 // changeEvents lists what Events of nodes, evictions, volumes and deployment tools show. Karpenter
 // writes the same Events about a node and its NodeClaim, which names no node: those of the node are
 // enough.
@@ -140,8 +148,8 @@ var (
 
 // messages are causes that the message of the problem itself names.
 var messages = []message{
-	{says: says(`exceeded quota: ([^,]+)`), kind: kindQuota, can: inCreations, text: "the quota %1 is used up"},
-	{says: says(`failed calling webhook "([^"]+)"`), kind: kindWebhook, can: inCreations, text: "the webhook %1 does not answer"},
+	{says: usedQuota, kind: kindQuota, can: inCreations, text: "the quota %1 is used up"},
+	{says: brokenWebhook, kind: kindWebhook, can: inCreations, text: "the webhook %1 does not answer"},
 	{says: says(`admission webhook "([^"]+)" denied`), kind: kindWebhook, can: inCreations, text: "the webhook %1 refuses it"},
 	{says: says(`ValidatingAdmissionPolicy '([^']+)' .*denied request`), kind: kindWebhook, can: inCreations, text: "the policy %1 refuses it"},
 	{says: says(`violates PodSecurity "([^"]+)"`), kind: kindWebhook, can: inCreations, text: "the Pod Security level %1 refuses it"},
@@ -154,7 +162,7 @@ var messages = []message{
 	{says: says(`(?:HEAD|GET|Get|Head) "?https?://([^/ "]+)/.*(no such host|connection refused|i/o timeout|TLS handshake timeout)`), kind: kindRegistry, can: inImages, text: "the registry %1 does not answer: %2"},
 	{says: says(`(toomanyrequests)`), kind: kindRegistry, can: inImages, text: "the registry limits pulls: %1"},
 	{says: says(`pull access denied|authorization failed|unauthorized`), kind: kindRegistry, can: inImages, text: "the registry refuses access"},
-	{says: says(`storageclass\S* "([^"]+)" not found`), kind: kindVolume, can: inOthers, text: "the StorageClass %1 does not exist"},
+	{says: noStorageClass, kind: kindVolume, can: inOthers, text: "the StorageClass %1 does not exist"},
 }
 
 // rowOf returns what an Event shows; nil: nothing.

@@ -107,7 +107,7 @@ A ConfigMap of its pods, if the receiver reads them (details.config_maps):
 
 Problems that share something are one problem, of which the answer has the workloads. The first line that joins them
 counts. Where a line has a time, each begins within it after the one before, and none has a likely cause of its own.
-Elsewhere they overlap, or are at most ` + InWords(atOnce) + ` apart. Whoever may write Events in a namespace can add its workloads to
+Elsewhere they overlap, or are at most ` + InWords(atOnce) + ` apart. Anybody who may create Events in a namespace can add its workloads to
 a problem of others.
 
 | Shared | Classes | Workloads | Begin within |

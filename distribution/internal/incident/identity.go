@@ -51,21 +51,27 @@ func (p *Problem) AllSeries() []string {
 
 // Sentence says what is wrong, and why, as somebody on call would.
 func (p *Problem) Sentence() string {
-	what := p.Key.Top.Kind + " " + p.Key.Top.Name
-	if p.Key.Namespace != "" {
-		what += " in " + p.Key.Namespace
-	}
-	what += ": " + p.headline()
-	if p.Shared != "" {
-		what = p.Scope[0]
-	}
-	if i := slices.IndexFunc(shares, func(s sharing) bool { return s.name == p.Shared && s.within > 0 }); i >= 0 {
+	what := p.subject()
+	isOfOne := p.Shared == ""
+	if isOfOne || slices.ContainsFunc(shares, func(s sharing) bool { return s.name == p.Shared && s.within > 0 }) {
 		what += ": " + p.headline()
 	}
 	if len(p.Causes) == 0 {
 		return what + "; the cause is not known"
 	}
 	return what + "; the cause: " + p.Causes[0].Text
+}
+
+// subject says what has the problem.
+func (p *Problem) subject() string {
+	what := p.Key.Top.Kind + " " + p.Key.Top.Name
+	switch {
+	case p.Shared != "":
+		return p.Scope[0]
+	case p.Key.Namespace != "":
+		return what + " in " + p.Key.Namespace
+	}
+	return what
 }
 
 // headline says what is wrong with one workload.

@@ -37,11 +37,11 @@ const atOnce = time.Minute
 // shares are what problems share. The first row that joins a problem with others counts.
 var shares = []sharing{
 	{name: "registry", text: "the registry of the image, which fails for another reason than that it lacks the image", can: []string{classImage}, of: registryOf, title: "pull from %o fails: %n", least: 2},
-	{name: "webhook", text: "the webhook that does not answer", can: []string{classCreate}, of: inMessage(`failed calling webhook "([^"]+)"`), title: "the webhook %o fails: %n", least: 2},
-	{name: "quota", text: "the quota", can: []string{classCreate}, of: inMessage(`exceeded quota: ([^,]+)`), title: "the quota %o is used up: %n", isLocal: true, least: 2},
-	{name: "config", text: "the ConfigMap or Secret that is missing", can: inVolumes, of: inMessage(`(?i)((?:configmap|secret) "[^"]+") not found`), title: "%o not found: %n", isLocal: true, least: 2},
+	{name: "webhook", text: "the webhook that does not answer", can: []string{classCreate}, of: inMessage(brokenWebhook), title: "the webhook %o fails: %n", least: 2},
+	{name: "quota", text: "the quota", can: []string{classCreate}, of: inMessage(usedQuota), title: "the quota %o is used up: %n", isLocal: true, least: 2},
+	{name: "config", text: "the ConfigMap or Secret that is missing", can: inVolumes, of: inMessage(noConfig), title: "%o not found: %n", isLocal: true, least: 2},
 	{name: "changed config", text: "the ConfigMap that changed last before them", can: []string{classCrash, classProbe}, of: changedBefore, title: "the ConfigMap %o changed: %n", isLocal: true, least: 2},
-	{name: "storage class", text: "the StorageClass that is missing", can: inOthers, of: inMessage(`storageclass\S* "([^"]+)" not found`), title: "the StorageClass %o does not exist: %n", least: 2},
+	{name: "storage class", text: "the StorageClass that is missing", can: inOthers, of: inMessage(noStorageClass), title: "the StorageClass %o does not exist: %n", least: 2},
 	{name: "node", text: "the node of all their pods, which has a problem or a change, or they are of several namespaces", can: []string{classNode, classCrash, classProbe, classStart, classMount, classEviction, classImage}, of: onlyNode, title: "all on %o: %n", within: atOnce, least: 3, only: isOfNode},
 	{name: "message", text: "the message", can: []string{classSchedule, classCreate, classMount, classStart, classScale, classOther}, of: messageOf, title: "the same message: %n", isLocal: true, within: atOnce, least: 3},
 	{name: "namespace", text: "the namespace", can: []string{classCrash, classProbe}, of: func(p *Problem) string { return p.Key.Namespace }, title: "%n in %o at once", isLocal: true, within: onceTime, least: 3},
@@ -70,7 +70,7 @@ func (v *cut) joined() []*Problem {
 	for _, w := range v.workloads {
 		v.problems = append(v.problems, w.problems...)
 	}
-	slices.SortFunc(v.problems, func(a, b *Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.Series, b.Series)) })
+	slices.SortFunc(v.problems, compareOnsets)
 	for i := range shares {
 		v.problems = v.joinBy(&shares[i], v.problems)
 	}
@@ -104,8 +104,12 @@ func (v *cut) joinBy(s *sharing, all []*Problem) (left []*Problem) {
 			left = append(left, v.join(key, group)...)
 		}
 	}
-	slices.SortFunc(left, func(a, b *Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.Series, b.Series)) })
+	slices.SortFunc(left, compareOnsets)
 	return left
+}
+
+func compareOnsets(a, b *Problem) int {
+	return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.Series, b.Series))
 }
 
 // cut separates the problems that began too late, or when those before them were over.
@@ -278,11 +282,10 @@ var quoted = says(`"[^"]*"`)
 func withoutImages(message string) string { return quoted.ReplaceAllString(message, "") }
 
 // inMessage returns what the first group of a pattern has, in the messages of a problem.
-func inMessage(pattern string) func(*Problem) string {
-	compiled := says(pattern)
+func inMessage(pattern *regexp.Regexp) func(*Problem) string {
 	return func(p *Problem) string {
 		for _, f := range slices.Backward(p.facts) {
-			if match := compiled.FindStringSubmatch(f.Message); match != nil {
+			if match := pattern.FindStringSubmatch(f.Message); match != nil {
 				return match[1]
 			}
 		}
