@@ -3,6 +3,7 @@
 package incidentsconnector
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -127,15 +128,15 @@ func TestADayOf300Nodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := startWatching(t, newDisks(), nil)
 		w.tell(t, strings.Join(d.lines, "\n"))
-		stored, followed := 0, w.all[1].(*output).tracker.watch
-		for one := range followed.parts {
+		var stored bytes.Buffer
+		for one := range w.all[1].(*output).tracker.watch.parts {
 			if one.Fact == nil {
-				stored += len(encode(one))
+				one.write(&stored)
 			}
 		}
 		w.stop(t)
 		problems := w.lines("k8s.problem")
 		assert.LessOrEqual(t, len(problems), 40, strings.Join(problems, "\n"))
-		t.Logf("%d warnings, %d records of problems, %d of changes, %d bytes for the days after:\n%s", d.events, len(problems), len(w.lines("k8s.change")), stored, strings.Join(problems, "\n"))
+		t.Logf("%d warnings, %d records of problems, %d of changes, %d bytes for the days after:\n%s", d.events, len(problems), len(w.lines("k8s.change")), stored.Len(), strings.Join(problems, "\n"))
 	})
 }

@@ -26,6 +26,8 @@ type part struct {
 	Fact    *incident.StoredFact `json:"f,omitempty"`
 }
 
+func (p part) write(to *bytes.Buffer) { _ = json.NewEncoder(to).Encode(p) } // It knows no error for these types.
+
 // store keeps what the watch knows in a storage extension. Facts come from whoever uses the model; the rest belongs to the
 // loop of the watch. A nil store keeps nothing.
 type store struct {
@@ -33,9 +35,9 @@ type store struct {
 	backoff time.Duration
 	retryAt time.Time
 
-	mu      sync.Mutex // guards the following
-	unsaved []byte     // parts
-	behind  bool       // something is not saved, and not in unsaved
+	mu      sync.Mutex   // guards the following
+	unsaved bytes.Buffer // parts
+	behind  bool         // something is not saved, and not in unsaved
 }
 
 // openStore reads what was stored into a watch.
@@ -94,8 +96,8 @@ func (s *store) note(parts ...part) {
 		if s.behind {
 			return
 		}
-		if s.unsaved = append(s.unsaved, encode(p)...); len(s.unsaved) > maxUnsaved {
-			s.unsaved, s.behind = nil, true
+		if p.write(&s.unsaved); s.unsaved.Len() > maxUnsaved {
+			s.unsaved, s.behind = bytes.Buffer{}, true
 		}
 	}
 }
@@ -123,8 +125,8 @@ func (s *store) save(ctx context.Context, w *watch) {
 		return
 	}
 	s.mu.Lock()
-	unsaved, behind, isSaved := s.unsaved, s.behind, len(s.unsaved) == 0 && !s.behind
-	s.unsaved, s.behind = nil, false
+	unsaved, behind, isSaved := s.unsaved.Bytes(), s.behind, s.unsaved.Len() == 0 && !s.behind
+	s.unsaved, s.behind = bytes.Buffer{}, false
 	s.mu.Unlock()
 	if isSaved {
 		return
@@ -142,7 +144,7 @@ func (s *store) save(ctx context.Context, w *watch) {
 	s.logger.Warn("Cannot save problems; retrying. A restart would repeat records", zap.Error(err))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsaved, s.behind = nil, true
+	s.unsaved, s.behind = bytes.Buffer{}, true
 }
 
 func (s *store) write(ctx context.Context, unsaved []byte, behind bool, w *watch) error {
@@ -154,20 +156,22 @@ func (s *store) write(ctx context.Context, unsaved []byte, behind bool, w *watch
 
 // chunks encodes all that was reported, and the facts of the model, several in a chunk.
 func (w *watch) chunks(yield func([]byte) bool) {
-	var chunk []byte
+	chunk := newChunk()
 	for p := range w.parts {
-		if chunk = append(chunk, encode(p)...); len(chunk) < chunkBytes {
+		if p.write(chunk); chunk.Len() < chunkBytes {
 			continue
 		}
-		if !yield(chunk) {
+		if !yield(chunk.Bytes()) {
 			return
 		}
-		chunk = nil
+		chunk = newChunk()
 	}
-	if len(chunk) > 0 {
-		yield(chunk)
+	if chunk.Len() > 0 {
+		yield(chunk.Bytes())
 	}
 }
+
+func newChunk() *bytes.Buffer { return bytes.NewBuffer(make([]byte, 0, chunkBytes+chunkBytes/8)) }
 
 // parts yields all that was reported, and the facts of the model.
 func (w *watch) parts(yield func(part) bool) {

@@ -85,12 +85,14 @@ func (l *Live) Missed() int64 {
 	return l.missed
 }
 
-// Use calls a function with the Model, which has all facts that came before.
+// Use calls a function with the Model, which has all facts that came before. What the Model computed for it is dropped
+// afterwards: it is as large as the facts, and the next one asks about another time.
 func (l *Live) Use(f func(*Model)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.add()
 	f(l.model)
+	l.model.newest = nil
 }
 
 // AddUnlessUsed gives the Model the facts that came, unless somebody uses it.
