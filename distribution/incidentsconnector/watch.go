@@ -28,6 +28,11 @@ const (
 	// newsFor is the time after the last record for which something can become known: whether pods are
 	// available, or a problem has not come back.
 	newsFor = 15 * time.Minute
+	// patienceOfLoop is the time that a pipeline may take: then the loop looks and saves again.
+	patienceOfLoop = 10 * time.Second
+	// firstLook is the time after a start in which the receiver delivers what happened meanwhile: nothing is over
+	// only because it is not there yet.
+	firstLook = 15 * time.Second
 )
 
 // watch follows problems and changes. A page may use its model, and what it remembers; the rest belongs to its loop.
@@ -69,6 +74,7 @@ func (w *watch) take(ctx context.Context, records []*record.Record) {
 
 // run looks and delivers until ctx ends.
 func (w *watch) run(ctx context.Context) {
+	w.looked = time.Now().Add(firstLook - lookEvery)
 	for ticks := time.NewTicker(interval); ; {
 		select {
 		case <-ctx.Done():
@@ -86,8 +92,20 @@ func (w *watch) tick(ctx context.Context, now time.Time) {
 			w.look(ctx, now, m)
 		}
 	})
+	w.emit(ctx, now)
+	w.store.save(ctx, w) // The pipeline of logs may hang.
 	w.deliver(ctx, now)
 	w.store.save(ctx, w)
+}
+
+// emit emits the metric, if a pipeline wants it.
+func (w *watch) emit(ctx context.Context, now time.Time) {
+	if w.metrics == nil {
+		return
+	}
+	sending, cancel := context.WithTimeout(ctx, patienceOfLoop)
+	defer cancel()
+	w.gauge.emit(sending, now, w.metrics, w.settings.BuildInfo.Version)
 }
 
 // isTime reports whether a look can show something new, and the last one is long enough ago.
@@ -149,7 +167,7 @@ func (w *watch) Changes(since time.Time) []problem.Change {
 
 // deliver delivers what the pipelines want. What they reject waits.
 func (w *watch) deliver(ctx context.Context, now time.Time) {
-	sending, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	sending, cancel := context.WithTimeout(ctx, patienceOfLoop)
 	defer cancel()
 	delivered, dropped, err := w.outbox.deliver(sending, now, w.logs)
 	for i := range delivered {
@@ -161,9 +179,6 @@ func (w *watch) deliver(ctx context.Context, now time.Time) {
 	} else if err != nil {
 		w.settings.Logger.Warn("The pipeline rejected records of problems and changes; retrying", zap.Error(err))
 	}
-	if w.metrics != nil {
-		w.gauge.emit(sending, now, w.metrics, w.settings.BuildInfo.Version)
-	}
 }
 
 // end delivers once more what waits, and saves it.
@@ -173,6 +188,7 @@ func (w *watch) end(ctx context.Context) {
 	}
 	w.live.Use(func(*incident.Model) {}) // What has come is saved.
 	w.outbox.retryAt = time.Time{}
+	w.emit(ctx, time.Now())
 	w.deliver(ctx, time.Now())
 	w.store.save(ctx, w)
 	if w.store != nil {

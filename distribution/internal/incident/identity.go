@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // idOf returns an id for names that consist of parts. Nobody can compute parts that have the id of
@@ -56,10 +57,19 @@ func (p *Problem) Sentence() string {
 	if isOfOne || slices.ContainsFunc(shares, func(s sharing) bool { return s.name == p.Shared && s.within > 0 }) {
 		what += ": " + p.headline()
 	}
-	if len(p.Causes) == 0 {
-		return what + "; the cause is not known"
+	cause := "; the cause is not known"
+	if len(p.Causes) > 0 {
+		cause = "; the cause: " + p.Causes[0].Text
 	}
-	return what + "; the cause: " + p.Causes[0].Text
+	return strings.Map(onOneLine, what+cause)
+}
+
+// onOneLine replaces control characters: anybody who may create Events chooses names and messages.
+func onOneLine(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
 }
 
 // subject says what has the problem.

@@ -327,7 +327,7 @@ func firstFrom(times []time.Time, from time.Time) time.Time {
 // reported each time at first: three times the longest pause between its reports show that it is
 // over. After a kill, the container has to fail again.
 func (w *workloadAt) quietOf(s *interval) time.Duration {
-	if s.grace == 0 || s.killed || w.reportsSome(s) {
+	if s.grace == 0 || s.killed || s.count() < s.least || w.reportsSome(s) {
 		return s.quiet
 	}
 	return min(s.quiet, max(probeQuiet, 3*s.pause))
@@ -356,17 +356,21 @@ func (w *workloadAt) limitedAt(pod string) (times []time.Time) {
 	}
 	var moments []Moment
 	for _, f := range w.events[pod] {
-		moments = append(append(moments, Moment{At: f.First, N: f.Count - f.total()}), f.Moments...)
+		moments = append(append(moments, Moment{At: f.First, N: f.Count - f.total(), Until: f.Moments[0].At}), f.Moments...)
 	}
 	slices.SortFunc(moments, func(a, b Moment) int { return a.end().Compare(b.end()) })
-	left := float64(burst)
-	for i, m := range moments {
-		if i > 0 {
-			left = min(burst, left+float64(m.end().Sub(moments[i-1].end()))/float64(burstAgain))
+	left, last := float64(burst), time.Time{}
+	for _, m := range moments {
+		begun := m.At
+		if !last.IsZero() {
+			begun = later(last, m.At)
+			left = min(burst, left+float64(begun.Sub(last))/float64(burstAgain))
 		}
-		if left = max(0, left-float64(max(0, m.N))); left < 2 && m.N > 0 {
+		left += float64(max(0, m.end().Sub(begun))) / float64(burstAgain)
+		if left = min(burst, max(0, left-float64(max(0, m.N)))); left < 2 && m.N > 0 {
 			times = append(times, m.end())
 		}
+		last = m.end()
 	}
 	w.limited[pod] = times
 	return times

@@ -185,6 +185,7 @@ func (w *workloadAt) complete(p *Problem) {
 			p.facts = append(p.facts, o.Fact)
 		}
 	}
+	p.CanBeHarmless = p.CanBeHarmless && p.Count < manyFailures
 	w.affect(p)
 	p.describe()
 	p.describeEnd()

@@ -191,7 +191,6 @@ func (v *cut) joinedProblem(key shareKey, members []*Problem) *Problem {
 	v.explain(members[0])
 	p := *members[0]
 	p.members, p.Shared, p.Over, p.Because, p.Earlier = members, key.row.name, time.Time{}, "", nil
-	p.CanBeHarmless = !slices.ContainsFunc(members, func(m *Problem) bool { return !m.CanBeHarmless })
 	p.Count, p.Records, p.Pods, p.Nodes, p.Revisions, p.facts, p.pods = 0, nil, nil, nil, nil, nil, nil
 	goesOn := false
 	for _, m := range members {
@@ -206,6 +205,7 @@ func (v *cut) joinedProblem(key shareKey, members []*Problem) *Problem {
 	if goesOn {
 		p.Over, p.Because = time.Time{}, ""
 	}
+	p.CanBeHarmless = p.Count < manyFailures && !slices.ContainsFunc(members, func(m *Problem) bool { return !m.CanBeHarmless })
 	slices.Sort(p.Nodes)
 	p.Nodes = slices.Compact(p.Nodes)
 	p.PodCount, p.NodeCount, p.WorkloadCount = len(p.pods), len(p.Nodes), workloadsOf(members)

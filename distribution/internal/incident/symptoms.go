@@ -89,8 +89,9 @@ const (
 )
 
 const (
-	// usualQuiet: a kubelet repeats a failure at least every 5 minutes.
-	usualQuiet = 6 * time.Minute
+	// usualQuiet: after its first 25 Events about a pod, a kubelet writes the next one that comes after 5
+	// minutes. Volumes are tried each 122 s.
+	usualQuiet = 8 * time.Minute
 	// controllerQuiet: the controller of ReplicaSets waits up to 1000 s before it tries again.
 	controllerQuiet = 17 * time.Minute
 	// schedulerQuiet: a scheduler writes a series of events.k8s.io each 30 minutes (client-go,
@@ -108,8 +109,11 @@ const (
 	endTime = 2 * time.Minute
 )
 
-// usualFailures is the usual failureThreshold of a probe.
-const usualFailures = 3
+// usualFailures is the usual failureThreshold of a probe. manyFailures are a problem also if each pod has fewer.
+const (
+	usualFailures = 3
+	manyFailures  = 10
+)
 
 // jobDone ends what pods of a Job have, and scaledAway what those of a ReplicaSet have, and the
 // ReplicaSet itself.

@@ -57,6 +57,7 @@ type Problem struct {
 	Onset     time.Time    `json:"since"`
 	Over      time.Time    `json:"over,omitzero"`     // zero: it goes on
 	Because   string       `json:"because,omitempty"` // why it is over
+	IsOfMany  bool         `json:"of_many,omitempty"` // it was opened for workloads of several namespaces
 	Pods      int          `json:"pods,omitempty"`
 	Workloads int          `json:"workloads"`
 	Reported  time.Time    `json:"reported"` // when an Update said this
@@ -85,7 +86,7 @@ func (t *Tracker) Look(now time.Time, shown []incident.Problem) (news []Update) 
 		for _, series := range p.Others {
 			l.bySeries[series] = p
 		}
-		l.counts[spaceOf(p.Key)]++
+		l.counts[p.space()]++
 	}
 	var fresh []*incident.Problem
 	for i := range shown {
@@ -125,6 +126,24 @@ type space struct{ cluster, namespace string }
 
 func spaceOf(k incident.Key) space { return space{k.Cluster, k.Namespace} }
 
+// spaceOfShown returns the namespace of a problem; that of several has none, so that a namespace that is full hides
+// nothing from others.
+func spaceOfShown(p *incident.Problem) space {
+	in := spaceOf(p.Key)
+	if slices.ContainsFunc(p.Members, func(m incident.Member) bool { return m.Key.Namespace != p.Key.Namespace }) {
+		in.namespace = ""
+	}
+	return in
+}
+
+func (p *Problem) space() space {
+	in := spaceOf(p.Key)
+	if p.IsOfMany {
+		in.namespace = ""
+	}
+	return in
+}
+
 // hasAny reports whether the problem, or something that it consists of, has a series for which is returns true.
 func (p *Problem) hasAny(is func(series string) bool) bool {
 	return is(p.Series) || slices.ContainsFunc(p.Others, is)
@@ -159,7 +178,7 @@ func (l *look) endUnclaimed() (news []Update) {
 		if l.claimed[p] != nil {
 			continue
 		}
-		because := "no record of the last hour shows it"
+		because := "no record shows it any more"
 		if p.hasAny(func(series string) bool { return l.goesOn[series] }) {
 			because = "it is a part of another problem"
 		}
@@ -208,10 +227,11 @@ func withoutDigits(r rune) rune {
 // open begins a problem, if it is time, or continues one that was over a moment ago.
 func (l *look) open(shown *incident.Problem) (update Update, ok bool) {
 	isClear := !shown.CanBeHarmless && (len(shown.Causes) > 0 || l.now.Sub(shown.Onset) >= settle)
-	if !isClear || l.counts[spaceOf(shown.Key)] >= mostOfNamespace {
+	in := spaceOfShown(shown)
+	if !isClear || l.counts[in] >= mostOfNamespace {
 		return update, false
 	}
-	l.counts[spaceOf(shown.Key)]++
+	l.counts[in]++
 	if i := l.flapped(shown); i >= 0 {
 		p := l.Closed[i]
 		l.bytes -= p.size()
@@ -220,7 +240,7 @@ func (l *look) open(shown *incident.Problem) (update Update, ok bool) {
 		l.Open = append(l.Open, &p)
 		return l.report(Changed, &p, shown), true
 	}
-	p := &Problem{ID: shown.ID, Key: shown.Key, Onset: shown.Onset}
+	p := &Problem{ID: shown.ID, Key: shown.Key, Onset: shown.Onset, IsOfMany: in.namespace == "" && shown.Key.Namespace != ""}
 	l.Open = append(l.Open, p)
 	return l.report(Opened, p, shown), true
 }
