@@ -161,7 +161,11 @@ func (w *workloadAt) deletions() (all []*Change) {
 
 // rolloutChanges returns the rollouts that began, with what they changed.
 func (w *workloadAt) rolloutChanges() (all []*Change) {
+	begins := w.begins()
 	for i, r := range w.rolled {
+		if at, ok := begins[r.Revision]; r.Record == "" && (!ok || at.After(timeAt(r.Start).Add(time.Minute))) {
+			continue
+		}
 		c := &Change{
 			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
 			Changes: r.Template.Changes, Outcome: r.Outcome, template: r.Template,
@@ -184,6 +188,18 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 		all = append(all, c)
 	}
 	return all
+}
+
+// begins returns when each revision began, as far as records show it. That a pod goes on failing shows none, such as after
+// a restart of the Collector.
+func (w *workloadAt) begins() map[string]time.Time {
+	first := map[string]time.Time{}
+	for _, f := range w.facts {
+		if at, ok := first[f.Revision]; f.Moments[0].At.Sub(f.First) < time.Minute && (!ok || f.First.Before(at)) {
+			first[f.Revision] = f.First
+		}
+	}
+	return first
 }
 
 // firstOf returns the first record of a revision from a time on.
