@@ -185,6 +185,6 @@ func (d *Details) ask(ctx context.Context, about subject, events []*corev1.Event
 	case "ReplicaSet":
 		return d.askReplicaSet(ctx, about, events)
 	default:
-		return d.askWorkload(ctx, about, events[0])
+		return d.askWorkload(ctx, about)
 	}
 }

@@ -20,8 +20,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// newFor is how long after its creation a revision is taken for a new one.
-const newFor = 2 * time.Minute
+const (
+	// newFor is how long after its begin a revision is taken for a new one.
+	newFor = 2 * time.Minute
+	// clockSlack is how much the time of an Event, and that of an object, may be off: they have whole seconds,
+	// and clocks of their own.
+	clockSlack = time.Second
+)
 
 // scaledUp returns the ReplicaSet that a Deployment has scaled up.
 // (kubernetes/pkg/controller/deployment/sync.go: "Scaled up replica set NAME from 0 to 1")
@@ -93,7 +98,7 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 // again instead of another one.
 func (d *Details) compareReplicaSet(ctx context.Context, in path, read *workload, ev *corev1.Event) answer {
 	owner := metav1.GetControllerOf(read)
-	isNew, wasUsedBefore := isNewAt(read.CreationTimestamp, ev), read.Annotations["deployment.kubernetes.io/revision-history"] != ""
+	isNew, wasUsedBefore := isNewAt(read.CreationTimestamp.Time, event.NewestOccurrence(ev)), read.Annotations["deployment.kubernetes.io/revision-history"] != ""
 	if owner == nil || !isNew && !wasUsedBefore {
 		return nothing
 	}
@@ -117,7 +122,7 @@ func (d *Details) compareReplicaSet(ctx context.Context, in path, read *workload
 		var deployment metadata
 		in := path{group: "apps", version: "v1", resource: "deployments", namespace: in.namespace, name: owner.Name, metadataOnly: true}
 		if changes.Resolution = d.reader.read(ctx, in, &deployment); changes.Resolution == "" {
-			addTools(changes, "apps/Deployment", &deployment)
+			addTools(changes, "apps/Deployment", &deployment, event.NewestOccurrence(ev))
 		}
 	}
 	return first(changes)
@@ -142,8 +147,8 @@ func (w *workload) selector() string {
 	return parsed.String()
 }
 
-func isNewAt(created metav1.Time, ev *corev1.Event) bool {
-	return event.NewestOccurrence(ev).Sub(created.Time) < newFor
+func isNewAt(begun, at time.Time) bool {
+	return at.Sub(begun) >= -clockSlack && at.Sub(begun) < newFor
 }
 
 // formerReplicaSet returns the one of the same owner with the highest revision below that of a ReplicaSet;
@@ -178,14 +183,39 @@ type controllerRevision struct {
 	} `json:"data"`
 }
 
+// begun returns since when the revision is the newest one. A rollback numbers an old one again.
+func (r *controllerRevision) begun() time.Time {
+	if numbered := lastChange(r.ManagedFields, "f:revision").at; numbered.After(r.CreationTimestamp.Time) {
+		return numbered
+	}
+	return r.CreationTimestamp.Time
+}
+
+// revisionAt returns which of the revisions, the newest first, was the newest at a time; -1: it cannot be told.
+func revisionAt(revisions []controllerRevision, at time.Time) int {
+	for i := range revisions {
+		r := &revisions[i]
+		if r.CreationTimestamp.After(at.Add(clockSlack)) {
+			continue // The Event is of an earlier one.
+		}
+		isOlder := func(before controllerRevision) bool { return before.CreationTimestamp.After(r.begun()) }
+		if r.begun().After(at) || slices.ContainsFunc(revisions[i+1:], isOlder) {
+			return -1
+		}
+		return i
+	}
+	return -1
+}
+
 // compared is what is remembered of a workload.
 type compared struct {
-	generation int64 // with which it was compared, for a ReplicaSet its revision; 0: it was not
+	generation int64 // whose revision was compared; 0: none
+	revision   int64 // the newest that was compared
 	readAt     time.Time
 }
 
-// askWorkload compares the newest revision of a StatefulSet or a DaemonSet with the one before it, once.
-func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Event) answer {
+// askWorkload compares the revision of a StatefulSet or a DaemonSet that an Event is of with the one before it, once.
+func (d *Details) askWorkload(ctx context.Context, about subject) answer {
 	in := path{group: "apps", version: "v1", resource: strings.ToLower(about.kind) + "s", namespace: about.namespace, name: about.name}
 	known, _ := d.revisions.Get(about.uid)
 	if time.Since(known.readAt) < sharedFor {
@@ -195,7 +225,8 @@ func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Eve
 	if failure := d.reader.read(ctx, in, &read); failure != "" {
 		return failed(failure)
 	}
-	d.revisions.Add(about.uid, compared{generation: read.Generation, readAt: time.Now()})
+	known.readAt = time.Now()
+	d.revisions.Add(about.uid, known)
 	if read.UID != about.uid || known.generation == read.Generation {
 		return nothing
 	}
@@ -209,15 +240,29 @@ func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Eve
 	}
 	all := slices.DeleteFunc(revisions.Items, func(r controllerRevision) bool { return !isOwnedBy(r.OwnerReferences, read.UID) })
 	slices.SortFunc(all, func(a, b controllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
-	if len(all) == 0 || !isNewAt(all[0].CreationTimestamp, ev) && read.Status.CurrentRevision == read.Status.UpdateRevision {
-		return nothing
+	return func(ev *corev1.Event) *observation.Details {
+		at := event.NewestOccurrence(ev)
+		i := revisionAt(all, at)
+		if i < 0 || all[i].Revision <= known.revision {
+			return nil
+		}
+		known.revision = all[i].Revision
+		if i == 0 {
+			known.generation = read.Generation
+		}
+		d.revisions.Add(about.uid, known)
+		isRollingOut := i == 0 && read.Status.CurrentRevision != read.Status.UpdateRevision
+		if !isNewAt(all[i].begun(), at) && !isRollingOut {
+			return nil
+		}
+		changes := &observation.Details{}
+		// The number is that of the one before it plus 1: a lower one is not what it replaced.
+		if i+1 < len(all) && all[i+1].Revision == all[i].Revision-1 {
+			changes.Changes = compare(all[i+1].Data.Spec.Template, all[i].Data.Spec.Template)
+		}
+		addTools(changes, "apps/"+about.kind, &read.metadata, at)
+		return changes
 	}
-	changes := &observation.Details{}
-	if len(all) > 1 {
-		changes.Changes = compare(all[1].Data.Spec.Template, all[0].Data.Spec.Template)
-	}
-	addTools(changes, "apps/"+about.kind, &read.metadata)
-	return first(changes)
 }
 
 // change is the last one of an object.
@@ -250,11 +295,13 @@ func owns(fields json.RawMessage, names []string) bool {
 	return ok && owns(inner, names[1:])
 }
 
-// addTools adds which tool deployed a workload, of a kind as GROUP/KIND, and who changed its template last.
-func addTools(to *observation.Details, kind string, of *metadata) {
+// addTools adds which tool deployed a workload, of a kind as GROUP/KIND, and who changed its template last. A change
+// after an Event is of a later revision.
+func addTools(to *observation.Details, kind string, of *metadata, at time.Time) {
 	to.DeployedBy = deployedBy(kind, of)
-	last := lastChange(of.ManagedFields, "f:spec/f:template")
-	to.ChangedBy, to.ChangedAt = last.by, last.at
+	if last := lastChange(of.ManagedFields, "f:spec/f:template"); !last.at.After(at.Add(clockSlack)) {
+		to.ChangedBy, to.ChangedAt = last.by, last.at
+	}
 }
 
 // deployedBy returns the object of the tool that deployed a workload; empty: not known. What Helm writes is

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -238,7 +239,7 @@ func TestByWhichToolAndWhom(t *testing.T) {
 			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1)}})
 			tt.workload.Namespace, tt.workload.Name = "shop", "web"
 			s.put(theWorkload, metav1.PartialObjectMetadata{ObjectMeta: tt.workload})
-			got := s.ask(t, scaled("a", 1))
+			got := s.ask(t, scaled("a", 61))
 			require.NotNil(t, got)
 			assert.Empty(t, got.Resolution)
 			assert.Equal(t, tt.by, got.DeployedBy)
@@ -294,6 +295,72 @@ func TestTheFirstRecordOfANewRevisionOfAStatefulSetSaysWhatChanged(t *testing.T)
 			assert.Len(t, s.sent(), 2, "it is not read again within two seconds")
 		})
 	}
+}
+
+// numberedAgain makes a revision the newest again, as a rollback does. A time below 0: nobody noted when.
+func numberedAgain(r appsv1.ControllerRevision, number int64, seconds int) appsv1.ControllerRevision {
+	r.Revision = number
+	if seconds >= 0 {
+		r.ManagedFields = []metav1.ManagedFieldsEntry{managed("kube-controller-manager", seconds, "", `{"f:revision":{},"f:data":{}}`)}
+	}
+	return r
+}
+
+func TestAnEventOfAStatefulSetSaysWhatItsOwnRevisionChanged(t *testing.T) {
+	first, second, third := revisionOf(1, 0), revisionOf(2, 100), revisionOf(3, 200)
+	for name, tt := range map[string]struct {
+		at        int
+		revisions []appsv1.ControllerRevision
+		want      string
+	}{
+		"read before the next revision":              {101, []appsv1.ControllerRevision{second, first}, "app:1 → app:2"},
+		"read after the next revision":               {101, []appsv1.ControllerRevision{third, second, first}, "app:1 → app:2"},
+		"the next revision comes within the second":  {199, []appsv1.ControllerRevision{third, second, first}, ""},
+		"of a revision that is not new any more":     {150, []appsv1.ControllerRevision{third, revisionOf(2, 20), first}, ""},
+		"of the first revision":                      {1, []appsv1.ControllerRevision{second, first}, ""},
+		"of a workload that was there before":        {50, []appsv1.ControllerRevision{third, second}, ""},
+		"of a revision that was rolled back":         {101, []appsv1.ControllerRevision{numberedAgain(first, 3, 150), second}, ""},
+		"of a rollback":                              {151, []appsv1.ControllerRevision{numberedAgain(first, 3, 150), second}, "app:2 → app:1"},
+		"of a rollback, nobody noted when it was":    {151, []appsv1.ControllerRevision{numberedAgain(first, 3, -1), second}, ""},
+		"the revision before it is deleted":          {201, []appsv1.ControllerRevision{third, first}, ""},
+		"read after a rollback to the one before it": {101, []appsv1.ControllerRevision{numberedAgain(second, 4, 300), third, first}, ""},
+		"of the revision after a rollback":           {400, []appsv1.ControllerRevision{revisionOf(4, 399), numberedAgain(first, 3, 150), second}, "app:1 → app:4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(inStatefulSet, appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7},
+				Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			})
+			s.put(ofRevisions, appsv1.ControllerRevisionList{Items: tt.revisions})
+			got := s.ask(t, createdPod(tt.at))
+			if tt.want == "" {
+				assert.True(t, got == nil || got.Changes == nil, "%+v", got)
+				return
+			}
+			require.NotNil(t, got)
+			assert.Equal(t, []string{"image app: " + tt.want}, got.Changes)
+		})
+	}
+}
+
+func TestALateEventTakesNothingFromTheNextRevision(t *testing.T) {
+	s := newServer(t)
+	s.put(inStatefulSet, appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7, ManagedFields: []metav1.ManagedFieldsEntry{managed("helm", 200, "", ofTemplate)}},
+		Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	})
+	s.put(ofRevisions, appsv1.ControllerRevisionList{Items: []appsv1.ControllerRevision{revisionOf(3, 200), revisionOf(2, 100), revisionOf(1, 0)}})
+	all := []observation.Observation{{Event: createdPod(101)}, {Event: createdPod(102)}, {Event: createdPod(201)}, {Event: createdPod(202)}}
+	s.Add(t.Context(), all)
+	require.NotNil(t, all[0].Details)
+	assert.Equal(t, []string{"image app: app:1 → app:2"}, all[0].Details.Changes)
+	assert.Empty(t, all[0].Details.ChangedBy, "the last change of the StatefulSet came after the Event")
+	assert.Nil(t, all[1].Details)
+	require.NotNil(t, all[2].Details)
+	assert.Equal(t, []string{"image app: app:2 → app:3"}, all[2].Details.Changes)
+	assert.Equal(t, "helm", all[2].Details.ChangedBy)
+	assert.Nil(t, all[3].Details)
 }
 
 func TestARevisionThatMayNotBeReadSaysSo(t *testing.T) {
