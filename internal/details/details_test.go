@@ -288,6 +288,11 @@ func (s *server) age() {
 	for _, known := range s.pods.Values() {
 		known.readAt = time.Time{}
 	}
+	for _, name := range s.replicaSets.Keys() {
+		known, _ := s.replicaSets.Get(name)
+		known.readAt = time.Time{}
+		s.replicaSets.Add(name, known)
+	}
 	for _, name := range s.configMaps.Keys() {
 		known, _ := s.configMaps.Get(name)
 		known.readAt = time.Time{}

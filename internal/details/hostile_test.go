@@ -97,7 +97,7 @@ func TestARollbackToARevisionThatWasCompared(t *testing.T) {
 	require.NotNil(t, s.ask(t, scaled("a", 1)))
 	require.NotNil(t, s.ask(t, scaled("b", 101)))
 	for _, name := range s.replicaSets.Keys() {
-		s.replicaSets.Add(name, compared{generation: map[string]int64{"a": 1, "b": 2}[name.Name]})
+		s.replicaSets.Add(name, compared{revision: map[string]int64{"a": 1, "b": 2}[name.Name]})
 	}
 	s.sent()
 	larger := scaled("a", 150)

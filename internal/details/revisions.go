@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -54,17 +54,24 @@ type workload struct {
 // nothing is the answer if an Event is of no new revision.
 func nothing(*corev1.Event) *observation.Details { return nil }
 
-// first returns an answer for the first of the Events only: one record says what a revision changed.
-func first(one *observation.Details) answer {
-	return func(*corev1.Event) *observation.Details {
-		said := one
-		one = nil
-		return said
+// only returns an answer for one of the Events.
+func only(of *corev1.Event, one *observation.Details) answer {
+	return func(ev *corev1.Event) *observation.Details {
+		if ev == of {
+			return one
+		}
+		return nil
 	}
 }
 
+// failed says why a read failed, on the first of the Events.
 func failed(failure resolver.Resolution) answer {
-	return first(&observation.Details{Resolution: failure})
+	said := &observation.Details{Resolution: failure}
+	return func(*corev1.Event) *observation.Details {
+		one := said
+		said = nil
+		return one
+	}
 }
 
 // hashes are the labels that tell the ReplicaSets of one workload apart.
@@ -76,7 +83,6 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 	if isCompared && (time.Since(known.readAt) < sharedFor || !slices.ContainsFunc(events, isFromZero)) {
 		return nothing
 	}
-	ev := events[0]
 	in := path{group: "apps", version: "v1", resource: "replicasets", namespace: about.namespace}
 	one := in
 	one.name = about.name
@@ -84,48 +90,55 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 	if failure := d.reader.read(ctx, one, &read); failure != "" {
 		return failed(failure)
 	}
-	if involved := ev.InvolvedObject.UID; read.UID != involved && !isOwnedBy(read.OwnerReferences, involved) {
+	if involved := events[0].InvolvedObject.UID; read.UID != involved && !isOwnedBy(read.OwnerReferences, involved) {
 		return nothing // The Event names a ReplicaSet of another Deployment.
 	}
-	d.replicaSets.Add(about.key(), compared{generation: int64(read.revision()), readAt: time.Now()})
-	if isCompared && known.generation == int64(read.revision()) {
+	uses := read.revisions()
+	if len(uses) == 0 {
 		return nothing
 	}
-	return d.compareReplicaSet(ctx, in, &read, ev)
-}
-
-// compareReplicaSet compares a ReplicaSet with the one before it, among those in a path, if it is new or is used
-// again instead of another one.
-func (d *Details) compareReplicaSet(ctx context.Context, in path, read *workload, ev *corev1.Event) answer {
-	owner := metav1.GetControllerOf(read)
-	isNew, wasUsedBefore := isNewAt(read.CreationTimestamp.Time, event.NewestOccurrence(ev)), read.Annotations["deployment.kubernetes.io/revision-history"] != ""
-	if owner == nil || !isNew && !wasUsedBefore {
-		return nothing
-	}
-	if in.selector = read.selector(); in.selector == "" {
+	newest := compared{revision: slices.Max(uses), readAt: time.Now()}
+	d.replicaSets.Add(about.key(), newest)
+	isNew := func(ev *corev1.Event) bool { return isNewAt(read.CreationTimestamp.Time, event.NewestOccurrence(ev)) }
+	owner := metav1.GetControllerOf(&read)
+	if in.selector = read.selector(); known.revision == newest.revision || owner == nil || in.selector == "" || len(uses) == 1 && !slices.ContainsFunc(events, isNew) {
 		return nothing
 	}
 	var siblings list[workload]
 	if failure := d.reader.read(ctx, in, &siblings); failure != "" {
 		return failed(failure)
 	}
-	former := formerReplicaSet(read, siblings.Items, owner.UID)
-	// A former revision that is scaled up again without another one that still runs is no rollback.
-	if !isNew && (former == nil || former.Spec.Replicas != nil && *former.Spec.Replicas == 0) {
-		return nothing
+	siblings.Items = slices.DeleteFunc(siblings.Items, func(s workload) bool { return !isOwnedBy(s.OwnerReferences, owner.UID) })
+	for _, ev := range events {
+		revision, former := useAt(uses, siblings.Items, event.NewestOccurrence(ev))
+		if revision <= known.revision {
+			continue
+		}
+		d.replicaSets.Add(about.key(), compared{revision: revision, readAt: newest.readAt})
+		// A former revision that is scaled up again without another one that still runs is no rollback.
+		if !isNew(ev) && (former == nil || former.Spec.Replicas != nil && *former.Spec.Replicas == 0) {
+			return nothing
+		}
+		return only(ev, d.compareReplicaSet(ctx, in.namespace, former, &read, ev))
 	}
+	d.replicaSets.Add(about.key(), compared{revision: known.revision, readAt: newest.readAt})
+	return nothing
+}
+
+// compareReplicaSet compares a ReplicaSet with the one that it replaced; nil: none is known.
+func (d *Details) compareReplicaSet(ctx context.Context, namespace string, former, read *workload, ev *corev1.Event) *observation.Details {
 	changes := &observation.Details{}
 	if former != nil {
 		changes.Changes = compare(former.Spec.Template, read.Spec.Template)
 	}
-	if owner.APIVersion == "apps/v1" && owner.Kind == "Deployment" {
+	if owner := metav1.GetControllerOf(read); owner.APIVersion == "apps/v1" && owner.Kind == "Deployment" {
 		var deployment metadata
-		in := path{group: "apps", version: "v1", resource: "deployments", namespace: in.namespace, name: owner.Name, metadataOnly: true}
+		in := path{group: "apps", version: "v1", resource: "deployments", namespace: namespace, name: owner.Name, metadataOnly: true}
 		if changes.Resolution = d.reader.read(ctx, in, &deployment); changes.Resolution == "" {
 			addTools(changes, "apps/Deployment", &deployment, event.NewestOccurrence(ev))
 		}
 	}
-	return first(changes)
+	return changes
 }
 
 // isFromZero reports whether a ReplicaSet begins to run: as a new revision, or as a former one again.
@@ -151,25 +164,47 @@ func isNewAt(begun, at time.Time) bool {
 	return at.Sub(begun) >= -clockSlack && at.Sub(begun) < newFor
 }
 
-// formerReplicaSet returns the one of the same owner with the highest revision below that of a ReplicaSet;
-// without revisions, the one that was created last before it. Nil: there is none.
-func formerReplicaSet(of *workload, siblings []workload, owner types.UID) (former *workload) {
-	order := func(a, b *workload) int {
-		return cmp.Or(cmp.Compare(a.revision(), b.revision()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
-	}
-	for i := range siblings {
-		s := &siblings[i]
-		if s.UID != of.UID && isOwnedBy(s.OwnerReferences, owner) && order(s, of) < 0 && (former == nil || order(s, former) > 0) {
-			former = s
+// revisions returns the numbers that the controller gave a ReplicaSet: a rollback gives it another one.
+func (w *workload) revisions() (numbers []int64) {
+	for _, controller := range []string{"deployment.kubernetes.io/", "rollout.argoproj.io/"} {
+		for text := range strings.SplitSeq(w.Annotations[controller+"revision-history"]+","+w.Annotations[controller+"revision"], ",") {
+			if number, err := strconv.ParseInt(text, 10, 64); err == nil {
+				numbers = append(numbers, number)
+			}
 		}
 	}
-	return former
+	return numbers
 }
 
-// revision returns the number that the controller gave a ReplicaSet; 0: none.
-func (w *workload) revision() int {
-	number, _ := strconv.Atoi(cmp.Or(w.Annotations["deployment.kubernetes.io/revision"], w.Annotations["rollout.argoproj.io/revision"]))
-	return number
+// useAt returns as which of its revisions a ReplicaSet was used at a time, and which one it replaced then: the one
+// with the number before. 0: it may be several revisions, after different ones.
+func useAt(uses []int64, siblings []workload, at time.Time) (number int64, replaced *workload) {
+	used := map[int64]*workload{}
+	// That a ReplicaSet is created shows when its first revision began, and nothing does of the others.
+	begun, toCome := int64(0), int64(math.MaxInt64)
+	for i := range siblings {
+		of := siblings[i].revisions()
+		for _, one := range of {
+			used[one] = &siblings[i]
+		}
+		switch age := at.Sub(siblings[i].CreationTimestamp.Time); {
+		case len(of) == 0:
+		case age > clockSlack:
+			begun = max(begun, slices.Min(of))
+		case age < -clockSlack:
+			toCome = min(toCome, slices.Min(of))
+		}
+	}
+	for _, one := range uses {
+		if one < begun || one >= toCome {
+			continue
+		}
+		if number > 0 && used[one-1] != replaced {
+			return 0, nil
+		}
+		number, replaced = one, used[one-1]
+	}
+	return number, replaced
 }
 
 // controllerRevision is a revision of a StatefulSet or a DaemonSet.

@@ -162,10 +162,8 @@ func scaled(name string, seconds int) *corev1.Event {
 }
 
 func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
-	rolledBack := replicaSet("a", 3, 0, 1)
-	rolledBack.Annotations["deployment.kubernetes.io/revision-history"] = "1"
-	stranger := replicaSet("c", 9, 50, 1)
-	stranger.OwnerReferences[0].UID = "other"
+	rolledBack := usedAgain(replicaSet("a", 1, 0, 1), 3, "1")
+	stranger := ofStranger(replicaSet("c", 9, 50, 1))
 	for name, tt := range map[string]struct {
 		ev   *corev1.Event
 		sets []appsv1.ReplicaSet
@@ -195,6 +193,78 @@ func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
 			assert.Empty(t, s.sent())
 		})
 	}
+}
+
+// usedAgain makes a ReplicaSet one that was used again, as a rollback does.
+func usedAgain(set appsv1.ReplicaSet, revision int, history string) appsv1.ReplicaSet {
+	set.Annotations = map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(revision), "deployment.kubernetes.io/revision-history": history}
+	return set
+}
+
+func TestAnEventOfAReplicaSetSaysWhatItsOwnUseChanged(t *testing.T) {
+	a, b, c := replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1), replicaSet("c", 3, 200, 1)
+	rollout := replicaSet("b", 2, 100, 1)
+	rollout.Annotations = map[string]string{"rollout.argoproj.io/revision": "2"}
+	before := replicaSet("a", 3, 0, 1)
+	before.Annotations = map[string]string{"rollout.argoproj.io/revision": "3", "rollout.argoproj.io/revision-history": "1"}
+	for name, tt := range map[string]struct {
+		ev   *corev1.Event
+		sets []appsv1.ReplicaSet
+		want string
+	}{
+		"the first use, read after a rollback":                       {scaled("a", 1), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
+		"the rollback":                                               {scaled("a", 150), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, "b → a"},
+		"a rollback within the second":                               {scaled("a", 100), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
+		"the former one was used again":                              {scaled("b", 101), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, "a → b"},
+		"the former one was used again, another one is older":        {scaled("c", 201), []appsv1.ReplicaSet{a, usedAgain(b, 4, "2"), c}, "b → c"},
+		"a rollback of a rollback":                                   {scaled("b", 300), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), usedAgain(b, 4, "2")}, "a → b"},
+		"two uses that it may be, after different ones":              {scaled("b", 300), []appsv1.ReplicaSet{usedAgain(a, 5, "1"), usedAgain(b, 6, "2,4"), c}, ""},
+		"two uses, of which one was long before":                     {scaled("b", 300), []appsv1.ReplicaSet{a, usedAgain(b, 4, "2"), c}, "c → b"},
+		"the one before it is deleted":                               {scaled("c", 201), []appsv1.ReplicaSet{a, c}, ""},
+		"of one that was deleted and created again":                  {scaled("c", 101), []appsv1.ReplicaSet{b, c}, ""},
+		"another rollout controller, the former one was used again":  {scaled("b", 101), []appsv1.ReplicaSet{before, rollout}, "a → b"},
+		"another rollout controller, a rollback":                     {scaled("a", 9000), []appsv1.ReplicaSet{before, rollout}, "b → a"},
+		"another rollout controller, read after a rollback":          {scaled("a", 1), []appsv1.ReplicaSet{before, rollout}, ""},
+		"numbers that are none":                                      {scaled("b", 101), []appsv1.ReplicaSet{usedAgain(a, 3, "x,,1"), b}, "a → b"},
+		"a stranger has the number of the former one, and the label": {scaled("b", 101), []appsv1.ReplicaSet{ofStranger(replicaSet("x", 1, 0, 1)), a, b}, "a → b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: tt.sets})
+			for _, one := range tt.sets {
+				s.put(replicaSets+"/"+one.Name, one)
+			}
+			got := s.ask(t, tt.ev)
+			if tt.want == "" {
+				assert.True(t, got == nil || got.Changes == nil, "%+v", got)
+				return
+			}
+			require.NotNil(t, got)
+			from, to, _ := strings.Cut(tt.want, " → ")
+			assert.Equal(t, []string{"image app: app:" + from + " → app:" + to}, got.Changes)
+		})
+	}
+}
+
+func ofStranger(set appsv1.ReplicaSet) appsv1.ReplicaSet {
+	set.OwnerReferences[0].UID = "other"
+	return set
+}
+
+func TestALateEventTakesNothingFromARollback(t *testing.T) {
+	s := newServer(t)
+	old := usedAgain(replicaSet("a", 1, 0, 1), 3, "1")
+	s.put(replicaSets+"/a", old)
+	s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{old, replicaSet("b", 2, 100, 1)}})
+	s.put(theWorkload, metav1.PartialObjectMetadata{})
+	late := s.ask(t, scaled("a", 1))
+	assert.True(t, late == nil || late.Changes == nil)
+	s.age()
+	got := s.ask(t, scaled("a", 150))
+	require.NotNil(t, got)
+	assert.Equal(t, []string{"image app: app:b → app:a"}, got.Changes)
+	s.age()
+	assert.Nil(t, s.ask(t, scaled("a", 151)), "once")
 }
 
 func managed(manager string, seconds int, subresource, fields string) metav1.ManagedFieldsEntry {
