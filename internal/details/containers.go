@@ -94,10 +94,12 @@ type podContainer struct {
 const (
 	// sharedFor is how long one read of a pod serves all its Events.
 	sharedFor = 2 * time.Second
-	// shortestBackOff is the first pause of a kubelet before it starts a container again, and syncSlack
-	// how much later it may start it. (kubernetes/pkg/kubelet/kubelet.go, backOffPeriod)
+	// shortestBackOff is the first pause of a kubelet before it starts a container again, syncSlack how much
+	// later it may start it, and longRun a run after which it starts it at once.
+	// (kubernetes/pkg/kubelet/kubelet.go, backOffPeriod and MaxContainerBackOff; client-go/util/flowcontrol/backoff.go)
 	shortestBackOff = 10 * time.Second
 	syncSlack       = 15 * time.Second
+	longRun         = 10 * time.Minute
 )
 
 // isOfRestart reports whether a BackOff is about a container that ended, and not about an image.
@@ -195,19 +197,23 @@ func (c containerStatus) endedBefore(ev *corev1.Event) *endedRun {
 }
 
 // backedOff returns the last end before a back-off. If the container runs, the status may be older. The first
-// end is without a back-off.
+// end, and that of a long run, is without a back-off.
 func (c containerStatus) backedOff(at time.Time) *endedRun {
-	switch last, end := c.Last.Terminated, c.State.Terminated; {
+	last, end := c.Last.Terminated, c.State.Terminated
+	switch {
 	case end != nil && !end.StartedAt.After(at):
-		if c.RestartCount == 0 || at.Sub(end.FinishedAt.Time) >= shortestBackOff {
+		if c.RestartCount == 0 || end.FinishedAt.Sub(end.began()) >= longRun || at.Sub(end.FinishedAt.Time) >= shortestBackOff {
 			return nil
 		}
-		return end
+		last = end
 	case c.State.Running != nil && !c.State.Running.StartedAt.After(at), c.State.Waiting != nil && !c.isPaused(at):
 		return nil
-	default:
-		return last
 	}
+	// In the second in which the run began, the Event may be of the pause before it. The first two runs have none.
+	if last != nil && c.RestartCount > 1 && !last.began().Before(at) {
+		return nil
+	}
+	return last
 }
 
 // endedBeforeStart returns the last end before a start. The Event comes after the start, but within the shortest
@@ -242,10 +248,11 @@ func (c containerStatus) hasEndBefore(ev *corev1.Event) bool {
 	return c.endsPause(event.NewestOccurrence(ev))
 }
 
-// isPaused reports whether a time falls into the pause after the last end.
+// isPaused reports whether a time falls into the pause after the last end. When it is over, the next run may have
+// ended within the second.
 func (c containerStatus) isPaused(at time.Time) bool {
 	end := c.Last.Terminated
-	return c.State.Waiting != nil && end != nil && !at.After(end.FinishedAt.Add(c.backOff()))
+	return c.State.Waiting != nil && end != nil && at.Before(end.FinishedAt.Add(c.backOff()))
 }
 
 // endsPause reports whether a start at a time ends the pause after the last end.
