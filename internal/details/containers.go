@@ -3,6 +3,7 @@
 package details
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -107,12 +108,15 @@ func isOfRestart(ev *corev1.Event) bool {
 	return strings.HasPrefix(ev.Message, "Back-off restarting failed container")
 }
 
-// askPod reads a pod, unless what is known of it has the ends that the Events are about.
+// askPod reads a pod, unless what is known of it has the ends that the Events are about. Some may be of another
+// pod of the name.
 func (d *Details) askPod(ctx context.Context, about subject, events []*corev1.Event) answer {
 	known, ok := d.pods.Get(about.key())
 	var failure resolver.Resolution
-	isMissing := func(ev *corev1.Event) bool { return !known.container(event.ContainerName(ev)).hasEndBefore(ev) }
-	if !ok || time.Since(known.readAt) >= sharedFor && (known.UID != about.uid || slices.ContainsFunc(events, isMissing)) {
+	isMissing := func(ev *corev1.Event) bool {
+		return known.UID != ev.InvolvedObject.UID || !known.container(event.ContainerName(ev)).hasEndBefore(ev)
+	}
+	if !ok || time.Since(known.readAt) >= sharedFor && slices.ContainsFunc(events, isMissing) {
 		known = &pod{readAt: time.Now()}
 		failure = d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, name: about.name}, known)
 		if failure == "" {
@@ -120,21 +124,24 @@ func (d *Details) askPod(ctx context.Context, about subject, events []*corev1.Ev
 			d.pods.Add(about.key(), known)
 		}
 	}
-	if failure == "" && known.UID != about.uid {
-		failure = resolver.ResolutionNotFound
-	}
-	if failure != "" {
-		known = &pod{}
+	ended := func(ev *corev1.Event) *observation.Termination {
+		if failure != "" || known.UID != ev.InvolvedObject.UID {
+			return nil
+		}
+		return known.ended(ev)
 	}
 	var configMaps []string
-	hasEnd := func(ev *corev1.Event) bool { return known.ended(ev) != nil }
-	if d.settings.ConfigMaps && slices.ContainsFunc(events, hasEnd) {
-		configMaps, failure = d.changedConfigMaps(ctx, known, event.NewestOccurrence(events[len(events)-1]))
+	var notRead resolver.Resolution // of ConfigMaps
+	if d.settings.ConfigMaps && slices.ContainsFunc(events, func(ev *corev1.Event) bool { return ended(ev) != nil }) {
+		configMaps, notRead = d.changedConfigMaps(ctx, known, event.NewestOccurrence(events[len(events)-1]))
 	}
 	return func(ev *corev1.Event) *observation.Details {
-		one := &observation.Details{Resolution: failure}
-		if one.Ended = known.ended(ev); one.Ended != nil {
+		one := &observation.Details{Resolution: cmp.Or(failure, notRead)}
+		switch one.Ended = ended(ev); {
+		case one.Ended != nil:
 			one.ConfigMaps = configMaps
+		case failure == "" && known.UID != ev.InvolvedObject.UID:
+			one.Resolution = resolver.ResolutionNotFound
 		}
 		return one
 	}

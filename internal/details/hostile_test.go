@@ -167,6 +167,16 @@ func TestAnObjectIsReadOnceInTwoSecondsWhateverTheAnswer(t *testing.T) {
 		assert.Equal(t, resolver.ResolutionNotFound, s.ask(t, ev).Resolution)
 	}
 	assert.Len(t, s.sent(), 1, "another pod of the name")
+
+	s.age()
+	other := restart("BackOff", 21, 1)
+	other.InvolvedObject.UID = "other"
+	both := []observation.Observation{{Event: other}, {Event: restart("BackOff", 21, 1)}}
+	s.Add(t.Context(), both)
+	assert.Len(t, s.sent(), 1, "two pods of the name in one batch")
+	assert.Equal(t, resolver.ResolutionNotFound, both[0].Details.Resolution)
+	assert.Nil(t, both[0].Details.Ended)
+	assert.NotNil(t, both[1].Details.Ended)
 }
 
 func TestPodsThatUseOneConfigMapShareARead(t *testing.T) {

@@ -135,7 +135,11 @@ func (d *Details) compareReplicaSet(ctx context.Context, namespace string, forme
 		var deployment metadata
 		in := path{group: "apps", version: "v1", resource: "deployments", namespace: namespace, name: owner.Name, metadataOnly: true}
 		if changes.Resolution = d.reader.read(ctx, in, &deployment); changes.Resolution == "" {
-			addTools(changes, "apps/Deployment", &deployment, event.NewestOccurrence(ev))
+			at := event.NewestOccurrence(ev)
+			if len(read.revisions()) == 1 {
+				at = read.CreationTimestamp.Time
+			}
+			addTools(changes, "apps/Deployment", &deployment, at)
 		}
 	}
 	return changes
@@ -295,7 +299,7 @@ func (d *Details) askWorkload(ctx context.Context, about subject) answer {
 		if i+1 < len(all) && all[i+1].Revision == all[i].Revision-1 {
 			changes.Changes = compare(all[i+1].Data.Spec.Template, all[i].Data.Spec.Template)
 		}
-		addTools(changes, "apps/"+about.kind, &read.metadata, at)
+		addTools(changes, "apps/"+about.kind, &read.metadata, all[i].begun())
 		return changes
 	}
 }
@@ -331,10 +335,10 @@ func owns(fields json.RawMessage, names []string) bool {
 }
 
 // addTools adds which tool deployed a workload, of a kind as GROUP/KIND, and who changed its template last. A change
-// after an Event is of a later revision.
-func addTools(to *observation.Details, kind string, of *metadata, at time.Time) {
+// after a revision began is of a later one.
+func addTools(to *observation.Details, kind string, of *metadata, began time.Time) {
 	to.DeployedBy = deployedBy(kind, of)
-	if last := lastChange(of.ManagedFields, "f:spec/f:template"); !last.at.After(at.Add(clockSlack)) {
+	if last := lastChange(of.ManagedFields, "f:spec/f:template"); !last.at.After(began) {
 		to.ChangedBy, to.ChangedAt = last.by, last.at
 	}
 }

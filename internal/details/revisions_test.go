@@ -305,8 +305,8 @@ func TestByWhichToolAndWhom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
-			s.put(replicaSets+"/a", replicaSet("a", 1, 0, 1))
-			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1)}})
+			s.put(replicaSets+"/a", replicaSet("a", 1, 60, 1))
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 60, 1)}})
 			tt.workload.Namespace, tt.workload.Name = "shop", "web"
 			s.put(theWorkload, metav1.PartialObjectMetadata{ObjectMeta: tt.workload})
 			got := s.ask(t, scaled("a", 61))

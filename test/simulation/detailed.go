@@ -77,8 +77,10 @@ func (p *Plan) addDetailFault(r *rand.Rand) {
 
 // told is what a record of an event may say.
 type told struct {
-	end     *endOfRun  // nil: none
-	changes []revision // one of them
+	end      *endOfRun  // nil: none
+	changes  []revision // one of them
+	changers []string   // one of them
+	release  string     // of Helm
 }
 
 // detailed writes what happens to a workload, and the events about it.
@@ -167,6 +169,7 @@ func (rec *recorder) record(occurred time.Duration, about corev1.ObjectReference
 		d.events[key] = stored.(*corev1.Event)
 		d.env.mu.Lock()
 		defer d.env.mu.Unlock()
+		may.release = d.name
 		d.env.told[recordUID(d.events[key])] = may
 	})
 }

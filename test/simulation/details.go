@@ -47,7 +47,7 @@ func (e *environment) checkDetails() {
 		if problem := wrongEnd(attributes, may.end); problem != "" {
 			e.violate(detailsRight, text(r.resource, "k8s.namespace.name")+"/"+about, "%s: %s", r.uid, problem)
 		}
-		if problem := e.wrongChanges(attributes, may.changes); problem != "" {
+		if problem := wrongChanges(attributes, may); problem != "" {
 			e.violate(detailsRight, text(r.resource, "k8s.namespace.name")+"/"+about, "%s: %s", r.uid, problem)
 		}
 		for _, key := range []string{endReason, changesKey, changedBy} {
@@ -87,29 +87,22 @@ func wrongAttributes(attributes pcommon.Map, want map[string][]string, keys []st
 	return ""
 }
 
-// wrongChanges returns what a record says of changes that none of the revisions made, or "".
-func (e *environment) wrongChanges(attributes pcommon.Map, of []revision) string {
-	problem, keys := "", []string{changesKey, changedBy, changedAt, deployedBy}
-	for _, r := range of {
-		want := map[string][]string{
-			changedBy: {r.by()}, deployedBy: {text(attributes, deployedBy)},
-		}
+// wrongChanges returns what a record says of changes that is not so, or "".
+func wrongChanges(attributes pcommon.Map, may told) string {
+	want := map[string][]string{changedBy: may.changers, changesKey: nil}
+	if len(may.changes) > 0 {
+		want[changedAt], want[deployedBy] = []string{text(attributes, changedAt)}, []string{"helm/" + may.release}
+	}
+	for _, r := range may.changes {
 		if sentences := r.sentences(); sentences != nil {
 			list := pcommon.NewValueSlice()
 			for _, sentence := range sentences {
 				list.Slice().AppendEmpty().SetStr(sentence)
 			}
-			want[changesKey] = []string{list.AsString()}
-		}
-		want[changedAt] = []string{text(attributes, changedAt)}
-		if problem = wrongAttributes(attributes, want, keys); problem == "" {
-			return ""
+			want[changesKey] = append(want[changesKey], list.AsString())
 		}
 	}
-	if len(of) == 0 {
-		problem = wrongAttributes(attributes, nil, keys)
-	}
-	return problem
+	return wrongAttributes(attributes, want, []string{changesKey, changedBy, changedAt, deployedBy})
 }
 
 // readsDetails checks that a process reads an object for details once in two seconds. Callers must hold p.mu.

@@ -28,6 +28,7 @@ type revision struct {
 	number   int
 	template int           // each has its own
 	replaces int           // the template before; below 0: none
+	changed  time.Duration // when the workload is written
 	begins   time.Duration // when its ReplicaSet, or its ControllerRevision, is written
 }
 
@@ -42,13 +43,30 @@ func (r *revision) sentences() []string {
 // by is the field manager that changed the template.
 func (r *revision) by() string { return fmt.Sprint("deployer-", r.number) }
 
+// changers are the field managers that an event of a revision may name: times have whole seconds.
+func (d *detailed) changers(all []revision, of revision, t time.Duration) (managers []string) {
+	for i := range all {
+		other, second := &all[i], d.second(all[i].changed)
+		if other.number == of.number || second == d.second(of.changed) || other.number > of.number && second <= d.second(max(t, of.begins)) {
+			managers = append(managers, other.by())
+		}
+	}
+	return managers
+}
+
+// second is the whole second of a time.
+func (d *detailed) second(t time.Duration) time.Duration {
+	return d.env.began.Add(t).Truncate(time.Second).Sub(d.env.began)
+}
+
 // newRevisions returns revisions that a user rolls out. One in two is a rollback.
 func (d *detailed) newRevisions() (all []revision) {
-	next := revision{replaces: -1, begins: d.plan.Start}
-	for templates := 1; next.begins < d.env.plan.Active && len(all) < 12; {
+	next := revision{replaces: -1, changed: d.plan.Start}
+	for templates := 1; next.changed < d.env.plan.Active && len(all) < 12; {
 		next.number++
+		next.begins = next.changed + between(d.r, 10*time.Millisecond, 400*time.Millisecond)
 		all = append(all, next)
-		next.begins += oneOf(d.r, between(d.r, 500*time.Millisecond, 3*time.Second), between(d.r, 3*time.Second, 30*time.Second), between(d.r, 20*time.Second, 3*time.Minute))
+		next.changed = next.begins + oneOf(d.r, between(d.r, 500*time.Millisecond, 3*time.Second), between(d.r, 3*time.Second, 30*time.Second), between(d.r, 20*time.Second, 3*time.Minute))
 		next.replaces = next.template
 		if back := d.r.IntN(templates); chance(d.r, 2) && back != next.template {
 			next.template = back
@@ -96,7 +114,7 @@ func managed(by, fields string) metav1.ManagedFieldsEntry {
 
 // change writes a workload with a new template. Its managers are in the order of their times.
 func (d *detailed) change(gr schema.GroupResource, workload apiserver.Object, r revision) {
-	d.at(max(0, r.begins-between(d.r, 10*time.Millisecond, 400*time.Millisecond)), func() {
+	d.at(r.changed, func() {
 		workload.SetGeneration(int64(r.number))
 		workload.SetAnnotations(map[string]string{"meta.helm.sh/release-name": d.name, corev1.LastAppliedConfigAnnotation: secret})
 		workload.SetManagedFields(append(workload.GetManagedFields(), managed(r.by(), `{"f:spec":{"f:template":{"f:spec":{}}}}`)))
@@ -129,7 +147,6 @@ func (d *detailed) addDeployment() {
 			set.Spec.Replicas = new(int32(1))
 			d.write(replicaSets, set)
 		})
-		may := told{changes: []revision{r}}
 		ends := r.begins + between(d.r, time.Second, 40*time.Second)
 		overtaken := d.env.plan.Active
 		if i+1 < len(all) {
@@ -138,6 +155,7 @@ func (d *detailed) addDeployment() {
 		about := d.reference("apps/v1", "ReplicaSet", name, set.UID)
 		t := r.begins + between(d.r, time.Millisecond, 900*time.Millisecond)
 		for pod := 0; pod < 4 && t < min(ends, overtaken); pod++ {
+			may := told{changes: []revision{r}, changers: d.changers(all, r, t)}
 			controller.record(t, owner, "ScalingReplicaSet", fmt.Sprintf("Scaled up replica set %s from %d to %d", name, pod, pod+1), may)
 			created := t + between(d.r, time.Millisecond, 300*time.Millisecond)
 			ofSets.record(created, about, "SuccessfulCreate", fmt.Sprintf("Created pod: %s-%d", name, d.r.IntN(1000)), may)
@@ -198,7 +216,11 @@ func (d *detailed) addRevisions() {
 			if d.plan.Kind == "DaemonSet" {
 				message = fmt.Sprintf("Created pod: %s-%d", d.name, d.r.IntN(1000))
 			}
-			controller.record(t, owner, "SuccessfulCreate", message, told{changes: d.newestWithin(all, t)})
+			may := told{changes: d.newestWithin(all, t)}
+			for _, r := range may.changes {
+				may.changers = append(may.changers, d.changers(all, r, t)...)
+			}
+			controller.record(t, owner, "SuccessfulCreate", message, may)
 			t += oneOf(d.r, between(d.r, time.Millisecond, time.Second), between(d.r, time.Second, 40*time.Second), between(d.r, time.Second, 2*time.Minute))
 		}
 		if ends := r.begins + between(d.r, 5*time.Second, time.Minute); ends < overtaken {
@@ -212,7 +234,7 @@ func (d *detailed) addRevisions() {
 
 // newestWithin returns the revisions that were the newest within the second of a time: events have whole seconds.
 func (d *detailed) newestWithin(all []revision, t time.Duration) (newest []revision) {
-	second := d.env.began.Add(t).Truncate(time.Second).Sub(d.env.began)
+	second := d.second(t)
 	for i, r := range all {
 		if r.begins < second+time.Second && (i+1 == len(all) || all[i+1].begins >= second) {
 			newest = append(newest, r)
