@@ -27,10 +27,13 @@ const (
 	exitCode    = "process.exit.code"
 	endStarted  = "k8s.container.last_terminated.started_at"
 	endFinished = "k8s.container.last_terminated.finished_at"
+
+	mayHaveEnd, mayHaveChanges = "an end", "changes" // of records whose event calls for them
 )
 
 // checkDetails compares what records say of ends and changes with what happened.
 func (e *environment) checkDetails() {
+	e.said = map[string]int{}
 	isForbidden := e.plan.NoDetails || slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.Kind == DetailsFail && f.From == 0 && f.To == forever })
 	for _, r := range e.records() {
 		attributes := r.log.Attributes()
@@ -49,6 +52,12 @@ func (e *environment) checkDetails() {
 		}
 		if problem := wrongChanges(attributes, may); problem != "" {
 			e.violate(detailsRight, text(r.resource, "k8s.namespace.name")+"/"+about, "%s: %s", r.uid, problem)
+		}
+		if may.end != nil {
+			e.said[mayHaveEnd]++
+		}
+		if len(may.changes) > 0 {
+			e.said[mayHaveChanges]++
 		}
 		for _, key := range []string{endReason, changesKey, changedBy} {
 			if _, says := attributes.Get(key); says {
@@ -117,10 +126,24 @@ func (p *process) readsDetails(request apiserver.Request) {
 	object.Number = 0
 	last, known := p.detailReads[object]
 	p.detailReads[object] = now
-	// The HTTP client repeats what was throttled, and what a connection lost. A read in the background shows that
-	// the API server answers again.
+	// The HTTP client repeats what was throttled, and what a connection lost. The first read after failures, however
+	// long they are over, is one in the background.
 	fails := func(f *Fault) bool { return f.Kind == DetailsFail || f.Kind.isOfAPI() }
-	if known && now.Sub(last) < 2*time.Second && !e.disturbed(last.Add(-15*time.Second), now, fails) {
+	if known && now.Sub(last) < 2*time.Second && !e.disturbed(e.began, now, fails) {
 		e.violate(detailsOnce, "", "%s reads %s %s/%s again after %v", p.name, object.Resource, object.Namespace, object.Name, now.Sub(last))
 	}
+}
+
+// attributes returns what each record has, apart from why it has no details, and from when it was observed.
+func (e *environment) attributes() (all []string) {
+	if len(e.plan.Producers) > 0 || len(e.plan.Detailed) == 0 {
+		return nil // Only tests of details compare them.
+	}
+	for _, r := range e.records() {
+		attributes := r.log.Attributes().AsRaw()
+		delete(attributes, "k8s.details.resolution")
+		all = append(all, fmt.Sprint(r.log.Body().AsString(), attributes, r.resource.AsRaw()))
+	}
+	slices.Sort(all)
+	return all
 }

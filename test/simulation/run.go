@@ -58,6 +58,7 @@ type Outcome struct {
 	Digest     string         // of the story
 	Records    string         // a digest of what the exporters have, without times and order
 	Said       map[string]int // how many records have which details
+	Attributes []string       // of each record of a plan with details alone, apart from their resolution
 }
 
 // Print writes the environment, the violations, and the story of the first violation's event.
@@ -93,7 +94,7 @@ func Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
 		e.run()
 		outcome = &Outcome{
 			Plan: plan, Violations: e.violations, Story: e.story.told(), Records: e.digestOfRecords(),
-			Said: e.said,
+			Said: e.said, Attributes: e.attributes(),
 		}
 	})
 	return outcome
@@ -131,7 +132,7 @@ func newEnvironment(plan Plan, scenario Scenario) *environment {
 
 // addReplicas adds what the receivers write to, and the places where they run.
 func (e *environment) addReplicas() {
-	e.told, e.said = map[string]told{}, map[string]int{}
+	e.told = map[string]told{}
 	e.offered, e.storage = map[string]bool{}, &storageContent{values: map[string][]byte{}}
 	for i := range e.plan.Exporters {
 		e.exporters = append(e.exporters, &exporter{env: e, number: i})
