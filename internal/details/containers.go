@@ -230,6 +230,8 @@ func (c containerStatus) endedBeforeStart(at time.Time, isRestart bool) *endedRu
 	const pause = shortestBackOff - time.Second
 	isStart := func(began time.Time) bool { return at.Sub(began) >= -time.Second && at.Sub(began) < pause }
 	switch last, end := c.Last.Terminated, c.State.Terminated; {
+	case last != nil && c.RestartCount == 1 && !isRestart && isStart(last.began()):
+		return nil // The Event may be of that start.
 	case end != nil && c.RestartCount == 0:
 		if isRestart {
 			return end

@@ -222,6 +222,8 @@ func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 		"a start, the next run has ended, too":                   {restart("Started", 40, 2), webPod(ended(50, 50), lastEnded(40, 40)), 0},
 		"a creation whose start failed":                          {restart("Created", 40, 2), webPod(failedStart(40), lastEnded(0, 20)), 20},
 		"the first start, its run has ended":                     {restart("Started", 40, 1), webPod(ended(40, 40)), -1},
+		"the first start, its run has ended, the next runs":      {restart("Started", 40, 1), webPod(running(40), lastEnded(40, 40), restarted), -1},
+		"the second start, the first run was short":              {restart("Started", 40, 2), webPod(running(40), lastEnded(40, 40), restarted), 40},
 		"the first back-off, status of the first end":            {restart("BackOff", 23, 1), webPod(ended(0, 20)), 0},
 		"a back-off, status of the end before":                   {restart("BackOff", 42, 2), webPod(ended(0, 20), restarted), 0},
 		"the first start":                                        {restart("Started", 1, 2), webPod(running(1)), 0},
