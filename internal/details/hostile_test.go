@@ -84,6 +84,17 @@ func TestAnEventAboutTheReplicaSetOfAnotherDeployment(t *testing.T) {
 	assert.NotNil(t, s.ask(t, scaled("a", 1)), "its own Event still says what changed")
 }
 
+func TestAReplicaSetWithoutARevisionIsReadOnceInTwoSeconds(t *testing.T) {
+	s := newServer(t)
+	set := replicaSet("a", 1, 0, 1)
+	set.Annotations = nil
+	s.put(replicaSets+"/a", set)
+	for range 3 {
+		assert.Nil(t, s.ask(t, scaled("a", 1)))
+	}
+	assert.Equal(t, []string{replicaSets + "/a"}, s.sent())
+}
+
 func TestARollbackToARevisionThatWasCompared(t *testing.T) {
 	s := newServer(t)
 	s.put(theWorkload, metav1.PartialObjectMetadata{})

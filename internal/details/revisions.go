@@ -94,10 +94,7 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 		return nothing // The Event names a ReplicaSet of another Deployment.
 	}
 	uses := read.revisions()
-	if len(uses) == 0 {
-		return nothing
-	}
-	newest := compared{revision: slices.Max(uses), readAt: time.Now()}
+	newest := compared{revision: slices.Max(append(uses, 0)), readAt: time.Now()}
 	d.replicaSets.Add(about.key(), newest)
 	isNew := func(ev *corev1.Event) bool { return isNewAt(read.CreationTimestamp.Time, event.NewestOccurrence(ev)) }
 	owner := metav1.GetControllerOf(&read)

@@ -38,7 +38,7 @@ var controllerRevisions = apiserver.Kind{
 // it changes no other plan.
 func (p *Plan) addDetailed() {
 	r := draw(p.Seed, "detailed", 0)
-	if !chance(r, 4) || p.Namespaces > fewNamespaces || p.Active > time.Hour {
+	if !chance(r, 4) || p.Namespaces > fewNamespaces || p.Active > time.Hour || slices.Contains(corpus, p.Seed) {
 		return
 	}
 	p.Active = max(p.Active, between(r, 2*time.Minute, 7*time.Minute))
