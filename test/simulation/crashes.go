@@ -79,7 +79,7 @@ func (c *crashing) crash(container int, at time.Duration) {
 	name, r := c.pod.Spec.Containers[container].Name, c.r
 	about := c.reference("v1", "Pod", c.pod.Name, c.pod.UID)
 	about.FieldPath = "spec.containers{" + name + "}"
-	kubelet := &recorder{detailed: c.detailed, component: "kubelet"}
+	kubelet := c.newRecorder("kubelet")
 	statuses := at
 	status := func(t time.Duration, change func(*corev1.ContainerStatus)) {
 		statuses = max(statuses, t+oneOf(r, between(r, 0, 50*time.Millisecond), between(r, 0, 50*time.Millisecond), between(r, 0, 2*time.Second), between(r, 0, 8*time.Second)))

@@ -135,15 +135,20 @@ func (d *detailed) run() {
 type recorder struct {
 	*detailed
 	component string
+	isSlow    bool // many of them are late
 	written   time.Duration
+}
+
+func (d *detailed) newRecorder(component string) *recorder {
+	return &recorder{detailed: d, component: component, isSlow: chance(d.r, 4)}
 }
 
 // record writes an occurrence of an event: again the same event if there was one about the same.
 func (rec *recorder) record(occurred time.Duration, about corev1.ObjectReference, reason, message string, may told) {
 	d, r := rec.detailed, rec.r
 	delay := between(r, 0, 50*time.Millisecond)
-	if chance(r, 10) {
-		delay = oneOf(r, between(r, 0, 3*time.Second), between(r, 0, time.Minute))
+	if chance(r, 10) || rec.isSlow && chance(r, 2) {
+		delay = oneOf(r, between(r, 0, 3*time.Second), between(r, 0, 3*time.Second), between(r, 0, time.Minute))
 	}
 	rec.written = max(rec.written, occurred+delay)
 	key := fmt.Sprint(about.UID, about.FieldPath, reason, message)

@@ -126,8 +126,8 @@ func (d *detailed) change(gr schema.GroupResource, workload apiserver.Object, r 
 func (d *detailed) addDeployment() {
 	deployment := &appsv1.Deployment{ObjectMeta: d.meta(d.name, types.UID("uid-"+d.name+"-"+d.namespace), nil)}
 	owner := d.reference("apps/v1", "Deployment", d.name, deployment.UID)
-	controller := &recorder{detailed: d, component: "deployment-controller"}
-	ofSets := &recorder{detailed: d, component: "replicaset-controller"}
+	controller := d.newRecorder("deployment-controller")
+	ofSets := d.newRecorder("replicaset-controller")
 	sets, all := map[int]*appsv1.ReplicaSet{}, d.newRevisions()
 	for i, r := range all {
 		d.change(deployments, deployment, r)
@@ -188,7 +188,7 @@ func (d *detailed) addRevisions() {
 	if d.plan.Kind == "DaemonSet" {
 		workload = &appsv1.DaemonSet{ObjectMeta: stateful.ObjectMeta, Spec: appsv1.DaemonSetSpec{Selector: d.selector("")}}
 	}
-	controller := &recorder{detailed: d, component: strings.ToLower(d.plan.Kind) + "-controller"}
+	controller := d.newRecorder(strings.ToLower(d.plan.Kind) + "-controller")
 	stored, all := map[int]*appsv1.ControllerRevision{}, d.newRevisions()
 	for i, r := range all {
 		d.change(gr, workload, r)
