@@ -41,9 +41,10 @@ var corpus = []uint64{
 	23423, // a process is killed while it waits for owners, and the record leaves it
 }
 
-// corpusOfDetails are seeds that once broke a promise, with such workloads.
+// corpusOfDetails are seeds with such workloads, in which a fault that is put into the details breaks a promise.
 var corpusOfDetails = []uint64{
-	52,      // a pod is replaced by one of its name, and a batch has events of both
-	81, 113, // a template changes again before, and after, a revision begins
-	204, 234,
+	52,  // a run begins and ends in the second of a back-off before it
+	86,  // a pause ends in the second of a back-off
+	183, // an event of a StatefulSet or DaemonSet is late, and has a later revision
+	690, // a ReplicaSet was used more than once
 }
