@@ -3,6 +3,7 @@
 package details
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -94,10 +95,12 @@ type podContainer struct {
 const (
 	// sharedFor is how long one read of a pod serves all its Events.
 	sharedFor = 2 * time.Second
-	// shortestBackOff is the first pause of a kubelet before it starts a container again, and syncSlack
-	// how much later it may start it. (kubernetes/pkg/kubelet/kubelet.go, backOffPeriod)
+	// shortestBackOff is the first pause of a kubelet before it starts a container again, syncSlack how much
+	// later it may start it, and longRun a run after which it starts it at once.
+	// (kubernetes/pkg/kubelet/kubelet.go, backOffPeriod and MaxContainerBackOff; client-go/util/flowcontrol/backoff.go)
 	shortestBackOff = 10 * time.Second
 	syncSlack       = 15 * time.Second
+	longRun         = 10 * time.Minute
 )
 
 // isOfRestart reports whether a BackOff is about a container that ended, and not about an image.
@@ -105,12 +108,15 @@ func isOfRestart(ev *corev1.Event) bool {
 	return strings.HasPrefix(ev.Message, "Back-off restarting failed container")
 }
 
-// askPod reads a pod, unless what is known of it has the ends that the Events are about.
+// askPod reads a pod, unless what is known of it has the ends that the Events are about. Some may be of another
+// pod of the name.
 func (d *Details) askPod(ctx context.Context, about subject, events []*corev1.Event) answer {
 	known, ok := d.pods.Get(about.key())
 	var failure resolver.Resolution
-	isMissing := func(ev *corev1.Event) bool { return !known.container(event.ContainerName(ev)).hasEndBefore(ev) }
-	if !ok || time.Since(known.readAt) >= sharedFor && (known.UID != about.uid || slices.ContainsFunc(events, isMissing)) {
+	isMissing := func(ev *corev1.Event) bool {
+		return known.UID != ev.InvolvedObject.UID || !known.container(event.ContainerName(ev)).hasEndBefore(ev)
+	}
+	if !ok || time.Since(known.readAt) >= sharedFor && slices.ContainsFunc(events, isMissing) {
 		known = &pod{readAt: time.Now()}
 		failure = d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, name: about.name}, known)
 		if failure == "" {
@@ -118,21 +124,24 @@ func (d *Details) askPod(ctx context.Context, about subject, events []*corev1.Ev
 			d.pods.Add(about.key(), known)
 		}
 	}
-	if failure == "" && known.UID != about.uid {
-		failure = resolver.ResolutionNotFound
-	}
-	if failure != "" {
-		known = &pod{}
+	ended := func(ev *corev1.Event) *observation.Termination {
+		if failure != "" || known.UID != ev.InvolvedObject.UID {
+			return nil
+		}
+		return known.ended(ev)
 	}
 	var configMaps []string
-	hasEnd := func(ev *corev1.Event) bool { return known.ended(ev) != nil }
-	if d.settings.ConfigMaps && slices.ContainsFunc(events, hasEnd) {
-		configMaps, failure = d.changedConfigMaps(ctx, known, event.NewestOccurrence(events[len(events)-1]))
+	var notRead resolver.Resolution // of ConfigMaps
+	if d.settings.ConfigMaps && slices.ContainsFunc(events, func(ev *corev1.Event) bool { return ended(ev) != nil }) {
+		configMaps, notRead = d.changedConfigMaps(ctx, known, event.NewestOccurrence(events[len(events)-1]))
 	}
 	return func(ev *corev1.Event) *observation.Details {
-		one := &observation.Details{Resolution: failure}
-		if one.Ended = known.ended(ev); one.Ended != nil {
+		one := &observation.Details{Resolution: cmp.Or(failure, notRead)}
+		switch one.Ended = ended(ev); {
+		case one.Ended != nil:
 			one.ConfigMaps = configMaps
+		case failure == "" && known.UID != ev.InvolvedObject.UID:
+			one.Resolution = resolver.ResolutionNotFound
 		}
 		return one
 	}
@@ -195,19 +204,23 @@ func (c containerStatus) endedBefore(ev *corev1.Event) *endedRun {
 }
 
 // backedOff returns the last end before a back-off. If the container runs, the status may be older. The first
-// end is without a back-off.
+// end, and that of a long run, is without a back-off.
 func (c containerStatus) backedOff(at time.Time) *endedRun {
-	switch last, end := c.Last.Terminated, c.State.Terminated; {
+	last, end := c.Last.Terminated, c.State.Terminated
+	switch {
 	case end != nil && !end.StartedAt.After(at):
-		if c.RestartCount == 0 || at.Sub(end.FinishedAt.Time) >= shortestBackOff {
+		if c.RestartCount == 0 || end.FinishedAt.Sub(end.began()) >= longRun || at.Sub(end.FinishedAt.Time) >= shortestBackOff {
 			return nil
 		}
-		return end
+		last = end
 	case c.State.Running != nil && !c.State.Running.StartedAt.After(at), c.State.Waiting != nil && !c.isPaused(at):
 		return nil
-	default:
-		return last
 	}
+	// In the second in which the run began, the Event may be of the pause before it. The first two runs have none.
+	if last != nil && c.RestartCount > 1 && !last.began().Before(at) {
+		return nil
+	}
+	return last
 }
 
 // endedBeforeStart returns the last end before a start. The Event comes after the start, but within the shortest
@@ -217,6 +230,8 @@ func (c containerStatus) endedBeforeStart(at time.Time, isRestart bool) *endedRu
 	const pause = shortestBackOff - time.Second
 	isStart := func(began time.Time) bool { return at.Sub(began) >= -time.Second && at.Sub(began) < pause }
 	switch last, end := c.Last.Terminated, c.State.Terminated; {
+	case last != nil && c.RestartCount == 1 && !isRestart && isStart(last.began()):
+		return nil // The Event may be of that start.
 	case end != nil && c.RestartCount == 0:
 		if isRestart {
 			return end
@@ -242,10 +257,11 @@ func (c containerStatus) hasEndBefore(ev *corev1.Event) bool {
 	return c.endsPause(event.NewestOccurrence(ev))
 }
 
-// isPaused reports whether a time falls into the pause after the last end.
+// isPaused reports whether a time falls into the pause after the last end. When it is over, the next run may have
+// ended within the second.
 func (c containerStatus) isPaused(at time.Time) bool {
 	end := c.Last.Terminated
-	return c.State.Waiting != nil && end != nil && !at.After(end.FinishedAt.Add(c.backOff()))
+	return c.State.Waiting != nil && end != nil && at.Before(end.FinishedAt.Add(c.backOff()))
 }
 
 // endsPause reports whether a start at a time ends the pause after the last end.

@@ -151,6 +151,7 @@ func (d *Details) subjectOf(ev *corev1.Event) (about subject, ok bool) {
 	}
 	switch involved.Kind {
 	case "Pod":
+		about.uid = ""
 		return about, d.settings.ContainerStatus && restarts[ev.Reason] && event.ContainerName(ev) != "" && d.isRepeated(ev)
 	case "Job":
 		return about, d.settings.ContainerStatus && failedJobs[ev.Reason]
@@ -185,6 +186,6 @@ func (d *Details) ask(ctx context.Context, about subject, events []*corev1.Event
 	case "ReplicaSet":
 		return d.askReplicaSet(ctx, about, events)
 	default:
-		return d.askWorkload(ctx, about, events[0])
+		return d.askWorkload(ctx, about)
 	}
 }

@@ -192,31 +192,42 @@ func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 		pod corev1.Pod
 		end int // when the run ended; 0: the status shows another run, or may be older; -1: also of a known pod
 	}{
-		"a back-off":                                     {restart("BackOff", 21, 1), webPod(waiting("20s"), lastEnded(0, 20)), 20},
-		"a back-off, status before the pause":            {restart("BackOff", 21, 1), webPod(ended(0, 20), restarted), 20},
-		"a back-off, status of the run that ends":        {restart("BackOff", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
-		"a back-off, status of the pause before the run": {restart("BackOff", 50, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
-		"a back-off, the container runs again":           {restart("BackOff", 21, 2), webPod(running(40), lastEnded(0, 20)), 20},
-		"a back-off, two runs later":                     {restart("BackOff", 21, 2), webPod(running(100), lastEnded(40, 60)), 0},
-		"the first restart":                              {restart("Started", 21, 2), webPod(ended(0, 20)), 20},
-		"the first restart, reported late":               {restart("Started", 28, 2), webPod(ended(0, 20)), 20},
-		"the first restart, its run has ended, too":      {restart("Started", 25, 2), webPod(ended(24, 24), restarted, lastEnded(0, 18)), 18},
-		"the first restart, the pause after its run":     {restart("Started", 25, 2), webPod(waiting("10s"), lastEnded(24, 24)), 0},
-		"a restart, status after the start":              {restart("Started", 40, 2), webPod(running(40), lastEnded(0, 20)), 20},
-		"a restart, reported late":                       {restart("Started", 45, 2), webPod(running(40), lastEnded(0, 20)), 20},
-		"a restart, status of the pause before":          {restart("Started", 40, 2), webPod(waiting("20s"), lastEnded(0, 20)), 20},
-		"a restart, its run has ended, too":              {restart("Started", 40, 2), webPod(ended(40, 44), lastEnded(0, 20)), 20},
-		"a restart, status of the run that ends":         {restart("Started", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
-		"a restart long after the pause of the status":   {restart("Started", 90, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
-		"a restart after a long run, reported at once":   {restart("Started", 901, 2), webPod(ended(0, 900), lastEnded(-50, -20)), 900},
-		"a start, its run has ended within the second":   {restart("Started", 40, 2), webPod(running(50), lastEnded(40, 40)), 0},
-		"a start, the next run has ended, too":           {restart("Started", 40, 2), webPod(ended(50, 50), lastEnded(40, 40)), 0},
-		"a creation whose start failed":                  {restart("Created", 40, 2), webPod(failedStart(40), lastEnded(0, 20)), 20},
-		"the first start, its run has ended":             {restart("Started", 40, 1), webPod(ended(40, 40)), -1},
-		"the first back-off, status of the first end":    {restart("BackOff", 23, 1), webPod(ended(0, 20)), 0},
-		"a back-off, status of the end before":           {restart("BackOff", 42, 2), webPod(ended(0, 20), restarted), 0},
-		"the first start":                                {restart("Started", 1, 2), webPod(running(1)), 0},
-		"a status without states":                        {restart("Started", 1, 2), webPod(), 0},
+		"a back-off":                                             {restart("BackOff", 21, 1), webPod(waiting("20s"), lastEnded(0, 20)), 20},
+		"a back-off, status before the pause":                    {restart("BackOff", 21, 1), webPod(ended(0, 20), restarted), 20},
+		"a back-off, status of the run that ends":                {restart("BackOff", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
+		"a back-off, status of the pause before the run":         {restart("BackOff", 50, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
+		"a back-off, when the pause of the status ends":          {restart("BackOff", 40, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
+		"a back-off, in the second of the next run":              {restart("BackOff", 40, 2), webPod(waiting("40s"), lastEnded(40, 40)), 0},
+		"a back-off, in the second of the next run, no pause":    {restart("BackOff", 40, 2), webPod(ended(40, 40), lastEnded(0, 20)), 0},
+		"a back-off, in the second of the next run, which runs":  {restart("BackOff", 40, 2), webPod(running(40), lastEnded(0, 20)), 0},
+		"a back-off, in the second of a run that was before":     {restart("BackOff", 40, 2), webPod(running(80), lastEnded(40, 40)), 0},
+		"the first back-off, in the second of its run":           {restart("BackOff", 40, 1), webPod(waiting("10s"), lastEnded(40, 40), restarted), 40},
+		"the first back-off, in the second of its run, no pause": {restart("BackOff", 40, 1), webPod(ended(40, 40), lastEnded(0, 20), restarted), 40},
+		"a back-off, in the second of the end":                   {restart("BackOff", 40, 2), webPod(waiting("40s"), lastEnded(39, 40)), 40},
+		"a back-off after a long run, status of the long run":    {restart("BackOff", 903, 2), webPod(ended(0, 900), lastEnded(-50, -20)), 0},
+		"a back-off, the container runs again":                   {restart("BackOff", 21, 2), webPod(running(40), lastEnded(0, 20)), 20},
+		"a back-off, two runs later":                             {restart("BackOff", 21, 2), webPod(running(100), lastEnded(40, 60)), 0},
+		"the first restart":                                      {restart("Started", 21, 2), webPod(ended(0, 20)), 20},
+		"the first restart, reported late":                       {restart("Started", 28, 2), webPod(ended(0, 20)), 20},
+		"the first restart, its run has ended, too":              {restart("Started", 25, 2), webPod(ended(24, 24), restarted, lastEnded(0, 18)), 18},
+		"the first restart, the pause after its run":             {restart("Started", 25, 2), webPod(waiting("10s"), lastEnded(24, 24)), 0},
+		"a restart, status after the start":                      {restart("Started", 40, 2), webPod(running(40), lastEnded(0, 20)), 20},
+		"a restart, reported late":                               {restart("Started", 45, 2), webPod(running(40), lastEnded(0, 20)), 20},
+		"a restart, status of the pause before":                  {restart("Started", 40, 2), webPod(waiting("20s"), lastEnded(0, 20)), 20},
+		"a restart, its run has ended, too":                      {restart("Started", 40, 2), webPod(ended(40, 44), lastEnded(0, 20)), 20},
+		"a restart, status of the run that ends":                 {restart("Started", 40, 2), webPod(running(10), lastEnded(0, 5)), 0},
+		"a restart long after the pause of the status":           {restart("Started", 90, 2), webPod(waiting("20s"), lastEnded(0, 20)), 0},
+		"a restart after a long run, reported at once":           {restart("Started", 901, 2), webPod(ended(0, 900), lastEnded(-50, -20)), 900},
+		"a start, its run has ended within the second":           {restart("Started", 40, 2), webPod(running(50), lastEnded(40, 40)), 0},
+		"a start, the next run has ended, too":                   {restart("Started", 40, 2), webPod(ended(50, 50), lastEnded(40, 40)), 0},
+		"a creation whose start failed":                          {restart("Created", 40, 2), webPod(failedStart(40), lastEnded(0, 20)), 20},
+		"the first start, its run has ended":                     {restart("Started", 40, 1), webPod(ended(40, 40)), -1},
+		"the first start, its run has ended, the next runs":      {restart("Started", 40, 1), webPod(running(40), lastEnded(40, 40), restarted), -1},
+		"the second start, the first run was short":              {restart("Started", 40, 2), webPod(running(40), lastEnded(40, 40), restarted), 40},
+		"the first back-off, status of the first end":            {restart("BackOff", 23, 1), webPod(ended(0, 20)), 0},
+		"a back-off, status of the end before":                   {restart("BackOff", 42, 2), webPod(ended(0, 20), restarted), 0},
+		"the first start":                                        {restart("Started", 1, 2), webPod(running(1)), 0},
+		"a status without states":                                {restart("Started", 1, 2), webPod(), 0},
 		"an end without a time": {restart("BackOff", 21, 1), webPod(waiting("20s"), func(s *corev1.ContainerStatus) {
 			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{}
 		}), 0},
@@ -278,6 +289,9 @@ func TestAnObjectIsReadAboutOnceForEachRestart(t *testing.T) {
 	assert.NotNil(t, s.ask(t, restart("BackOff", 35, 3)).Ended)
 	assert.NotNil(t, s.ask(t, restart("Started", 41, 1)).Ended, "also one whose count has begun again")
 	assert.Empty(t, s.sent(), "within the pause after the end, nothing else can have ended")
+	assert.Nil(t, s.ask(t, restart("BackOff", 40, 3)).Ended, "when the pause ends, another run may have ended")
+	assert.Len(t, s.sent(), 1)
+	s.age()
 	s.put(podPath, webPod(waiting("40s"), lastEnded(41, 50)))
 	assert.Equal(t, at(50).Time, s.ask(t, restart("BackOff", 52, 4)).Ended.FinishedAt.UTC())
 	assert.Len(t, s.sent(), 1)
@@ -287,6 +301,11 @@ func TestAnObjectIsReadAboutOnceForEachRestart(t *testing.T) {
 func (s *server) age() {
 	for _, known := range s.pods.Values() {
 		known.readAt = time.Time{}
+	}
+	for _, name := range s.replicaSets.Keys() {
+		known, _ := s.replicaSets.Get(name)
+		known.readAt = time.Time{}
+		s.replicaSets.Add(name, known)
 	}
 	for _, name := range s.configMaps.Keys() {
 		known, _ := s.configMaps.Get(name)

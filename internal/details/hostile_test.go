@@ -84,6 +84,17 @@ func TestAnEventAboutTheReplicaSetOfAnotherDeployment(t *testing.T) {
 	assert.NotNil(t, s.ask(t, scaled("a", 1)), "its own Event still says what changed")
 }
 
+func TestAReplicaSetWithoutARevisionIsReadOnceInTwoSeconds(t *testing.T) {
+	s := newServer(t)
+	set := replicaSet("a", 1, 0, 1)
+	set.Annotations = nil
+	s.put(replicaSets+"/a", set)
+	for range 3 {
+		assert.Nil(t, s.ask(t, scaled("a", 1)))
+	}
+	assert.Equal(t, []string{replicaSets + "/a"}, s.sent())
+}
+
 func TestARollbackToARevisionThatWasCompared(t *testing.T) {
 	s := newServer(t)
 	s.put(theWorkload, metav1.PartialObjectMetadata{})
@@ -97,7 +108,7 @@ func TestARollbackToARevisionThatWasCompared(t *testing.T) {
 	require.NotNil(t, s.ask(t, scaled("a", 1)))
 	require.NotNil(t, s.ask(t, scaled("b", 101)))
 	for _, name := range s.replicaSets.Keys() {
-		s.replicaSets.Add(name, compared{generation: map[string]int64{"a": 1, "b": 2}[name.Name]})
+		s.replicaSets.Add(name, compared{revision: map[string]int64{"a": 1, "b": 2}[name.Name]})
 	}
 	s.sent()
 	larger := scaled("a", 150)
@@ -167,6 +178,16 @@ func TestAnObjectIsReadOnceInTwoSecondsWhateverTheAnswer(t *testing.T) {
 		assert.Equal(t, resolver.ResolutionNotFound, s.ask(t, ev).Resolution)
 	}
 	assert.Len(t, s.sent(), 1, "another pod of the name")
+
+	s.age()
+	other := restart("BackOff", 21, 1)
+	other.InvolvedObject.UID = "other"
+	both := []observation.Observation{{Event: other}, {Event: restart("BackOff", 21, 1)}}
+	s.Add(t.Context(), both)
+	assert.Len(t, s.sent(), 1, "two pods of the name in one batch")
+	assert.Equal(t, resolver.ResolutionNotFound, both[0].Details.Resolution)
+	assert.Nil(t, both[0].Details.Ended)
+	assert.NotNil(t, both[1].Details.Ended)
 }
 
 func TestPodsThatUseOneConfigMapShareARead(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,15 +14,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// newFor is how long after its creation a revision is taken for a new one.
-const newFor = 2 * time.Minute
+const (
+	// newFor is how long after its begin a revision is taken for a new one.
+	newFor = 2 * time.Minute
+	// clockSlack is how much the time of an Event, and that of an object, may be off: they have whole seconds,
+	// and clocks of their own.
+	clockSlack = time.Second
+)
 
 // scaledUp returns the ReplicaSet that a Deployment has scaled up.
 // (kubernetes/pkg/controller/deployment/sync.go: "Scaled up replica set NAME from 0 to 1")
@@ -49,17 +54,24 @@ type workload struct {
 // nothing is the answer if an Event is of no new revision.
 func nothing(*corev1.Event) *observation.Details { return nil }
 
-// first returns an answer for the first of the Events only: one record says what a revision changed.
-func first(one *observation.Details) answer {
-	return func(*corev1.Event) *observation.Details {
-		said := one
-		one = nil
-		return said
+// only returns an answer for one of the Events.
+func only(of *corev1.Event, one *observation.Details) answer {
+	return func(ev *corev1.Event) *observation.Details {
+		if ev == of {
+			return one
+		}
+		return nil
 	}
 }
 
+// failed says why a read failed, on the first of the Events.
 func failed(failure resolver.Resolution) answer {
-	return first(&observation.Details{Resolution: failure})
+	said := &observation.Details{Resolution: failure}
+	return func(*corev1.Event) *observation.Details {
+		one := said
+		said = nil
+		return one
+	}
 }
 
 // hashes are the labels that tell the ReplicaSets of one workload apart.
@@ -71,7 +83,6 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 	if isCompared && (time.Since(known.readAt) < sharedFor || !slices.ContainsFunc(events, isFromZero)) {
 		return nothing
 	}
-	ev := events[0]
 	in := path{group: "apps", version: "v1", resource: "replicasets", namespace: about.namespace}
 	one := in
 	one.name = about.name
@@ -79,48 +90,56 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 	if failure := d.reader.read(ctx, one, &read); failure != "" {
 		return failed(failure)
 	}
-	if involved := ev.InvolvedObject.UID; read.UID != involved && !isOwnedBy(read.OwnerReferences, involved) {
+	if involved := events[0].InvolvedObject.UID; read.UID != involved && !isOwnedBy(read.OwnerReferences, involved) {
 		return nothing // The Event names a ReplicaSet of another Deployment.
 	}
-	d.replicaSets.Add(about.key(), compared{generation: int64(read.revision()), readAt: time.Now()})
-	if isCompared && known.generation == int64(read.revision()) {
-		return nothing
-	}
-	return d.compareReplicaSet(ctx, in, &read, ev)
-}
-
-// compareReplicaSet compares a ReplicaSet with the one before it, among those in a path, if it is new or is used
-// again instead of another one.
-func (d *Details) compareReplicaSet(ctx context.Context, in path, read *workload, ev *corev1.Event) answer {
-	owner := metav1.GetControllerOf(read)
-	isNew, wasUsedBefore := isNewAt(read.CreationTimestamp, ev), read.Annotations["deployment.kubernetes.io/revision-history"] != ""
-	if owner == nil || !isNew && !wasUsedBefore {
-		return nothing
-	}
-	if in.selector = read.selector(); in.selector == "" {
+	uses := read.revisions()
+	newest := compared{revision: slices.Max(append(uses, 0)), readAt: time.Now()}
+	d.replicaSets.Add(about.key(), newest)
+	isNew := func(ev *corev1.Event) bool { return isNewAt(read.CreationTimestamp.Time, event.NewestOccurrence(ev)) }
+	owner := metav1.GetControllerOf(&read)
+	if in.selector = read.selector(); known.revision == newest.revision || owner == nil || in.selector == "" || len(uses) == 1 && !slices.ContainsFunc(events, isNew) {
 		return nothing
 	}
 	var siblings list[workload]
 	if failure := d.reader.read(ctx, in, &siblings); failure != "" {
 		return failed(failure)
 	}
-	former := formerReplicaSet(read, siblings.Items, owner.UID)
-	// A former revision that is scaled up again without another one that still runs is no rollback.
-	if !isNew && (former == nil || former.Spec.Replicas != nil && *former.Spec.Replicas == 0) {
-		return nothing
+	siblings.Items = slices.DeleteFunc(siblings.Items, func(s workload) bool { return !isOwnedBy(s.OwnerReferences, owner.UID) })
+	for _, ev := range events {
+		revision, former := useAt(uses, siblings.Items, event.NewestOccurrence(ev))
+		if revision <= known.revision {
+			continue
+		}
+		d.replicaSets.Add(about.key(), compared{revision: revision, readAt: newest.readAt})
+		// A former revision that is scaled up again without another one that still runs is no rollback.
+		if !isNew(ev) && (former == nil || former.Spec.Replicas != nil && *former.Spec.Replicas == 0) {
+			return nothing
+		}
+		return only(ev, d.compareReplicaSet(ctx, in.namespace, former, &read, ev))
 	}
+	d.replicaSets.Add(about.key(), compared{revision: known.revision, readAt: newest.readAt})
+	return nothing
+}
+
+// compareReplicaSet compares a ReplicaSet with the one that it replaced; nil: none is known.
+func (d *Details) compareReplicaSet(ctx context.Context, namespace string, former, read *workload, ev *corev1.Event) *observation.Details {
 	changes := &observation.Details{}
 	if former != nil {
 		changes.Changes = compare(former.Spec.Template, read.Spec.Template)
 	}
-	if owner.APIVersion == "apps/v1" && owner.Kind == "Deployment" {
+	if owner := metav1.GetControllerOf(read); owner.APIVersion == "apps/v1" && owner.Kind == "Deployment" {
 		var deployment metadata
-		in := path{group: "apps", version: "v1", resource: "deployments", namespace: in.namespace, name: owner.Name, metadataOnly: true}
+		in := path{group: "apps", version: "v1", resource: "deployments", namespace: namespace, name: owner.Name, metadataOnly: true}
 		if changes.Resolution = d.reader.read(ctx, in, &deployment); changes.Resolution == "" {
-			addTools(changes, "apps/Deployment", &deployment)
+			at := event.NewestOccurrence(ev)
+			if len(read.revisions()) == 1 {
+				at = read.CreationTimestamp.Time
+			}
+			addTools(changes, "apps/Deployment", &deployment, at)
 		}
 	}
-	return first(changes)
+	return changes
 }
 
 // isFromZero reports whether a ReplicaSet begins to run: as a new revision, or as a former one again.
@@ -142,29 +161,51 @@ func (w *workload) selector() string {
 	return parsed.String()
 }
 
-func isNewAt(created metav1.Time, ev *corev1.Event) bool {
-	return event.NewestOccurrence(ev).Sub(created.Time) < newFor
+func isNewAt(begun, at time.Time) bool {
+	return at.Sub(begun) >= -clockSlack && at.Sub(begun) < newFor
 }
 
-// formerReplicaSet returns the one of the same owner with the highest revision below that of a ReplicaSet;
-// without revisions, the one that was created last before it. Nil: there is none.
-func formerReplicaSet(of *workload, siblings []workload, owner types.UID) (former *workload) {
-	order := func(a, b *workload) int {
-		return cmp.Or(cmp.Compare(a.revision(), b.revision()), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
-	}
-	for i := range siblings {
-		s := &siblings[i]
-		if s.UID != of.UID && isOwnedBy(s.OwnerReferences, owner) && order(s, of) < 0 && (former == nil || order(s, former) > 0) {
-			former = s
+// revisions returns the numbers that the controller gave a ReplicaSet: a rollback gives it another one.
+func (w *workload) revisions() (numbers []int64) {
+	for _, controller := range []string{"deployment.kubernetes.io/", "rollout.argoproj.io/"} {
+		for text := range strings.SplitSeq(w.Annotations[controller+"revision-history"]+","+w.Annotations[controller+"revision"], ",") {
+			if number, err := strconv.ParseInt(text, 10, 64); err == nil {
+				numbers = append(numbers, number)
+			}
 		}
 	}
-	return former
+	return numbers
 }
 
-// revision returns the number that the controller gave a ReplicaSet; 0: none.
-func (w *workload) revision() int {
-	number, _ := strconv.Atoi(cmp.Or(w.Annotations["deployment.kubernetes.io/revision"], w.Annotations["rollout.argoproj.io/revision"]))
-	return number
+// useAt returns as which of its revisions a ReplicaSet was used at a time, and which one it replaced then: the one
+// with the number before. 0: it may be several revisions, after different ones.
+func useAt(uses []int64, siblings []workload, at time.Time) (number int64, replaced *workload) {
+	used := map[int64]*workload{}
+	// That a ReplicaSet is created shows when its first revision began, and nothing does of the others.
+	begun, toCome := int64(0), int64(math.MaxInt64)
+	for i := range siblings {
+		of := siblings[i].revisions()
+		for _, one := range of {
+			used[one] = &siblings[i]
+		}
+		switch age := at.Sub(siblings[i].CreationTimestamp.Time); {
+		case len(of) == 0:
+		case age > clockSlack:
+			begun = max(begun, slices.Min(of))
+		case age < -clockSlack:
+			toCome = min(toCome, slices.Min(of))
+		}
+	}
+	for _, one := range uses {
+		if one < begun || one >= toCome {
+			continue
+		}
+		if number > 0 && used[one-1] != replaced {
+			return 0, nil
+		}
+		number, replaced = one, used[one-1]
+	}
+	return number, replaced
 }
 
 // controllerRevision is a revision of a StatefulSet or a DaemonSet.
@@ -178,14 +219,39 @@ type controllerRevision struct {
 	} `json:"data"`
 }
 
+// begun returns since when the revision is the newest one. A rollback numbers an old one again.
+func (r *controllerRevision) begun() time.Time {
+	if numbered := lastChange(r.ManagedFields, "f:revision").at; numbered.After(r.CreationTimestamp.Time) {
+		return numbered
+	}
+	return r.CreationTimestamp.Time
+}
+
+// revisionAt returns which of the revisions, the newest first, was the newest at a time; -1: it cannot be told.
+func revisionAt(revisions []controllerRevision, at time.Time) int {
+	for i := range revisions {
+		r := &revisions[i]
+		if r.CreationTimestamp.After(at.Add(clockSlack)) {
+			continue // The Event is of an earlier one.
+		}
+		isOlder := func(before controllerRevision) bool { return before.CreationTimestamp.After(r.begun()) }
+		if r.begun().After(at) || slices.ContainsFunc(revisions[i+1:], isOlder) {
+			return -1
+		}
+		return i
+	}
+	return -1
+}
+
 // compared is what is remembered of a workload.
 type compared struct {
-	generation int64 // with which it was compared, for a ReplicaSet its revision; 0: it was not
+	generation int64 // whose revision was compared; 0: none
+	revision   int64 // the newest that was compared
 	readAt     time.Time
 }
 
-// askWorkload compares the newest revision of a StatefulSet or a DaemonSet with the one before it, once.
-func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Event) answer {
+// askWorkload compares the revision of a StatefulSet or a DaemonSet that an Event is of with the one before it, once.
+func (d *Details) askWorkload(ctx context.Context, about subject) answer {
 	in := path{group: "apps", version: "v1", resource: strings.ToLower(about.kind) + "s", namespace: about.namespace, name: about.name}
 	known, _ := d.revisions.Get(about.uid)
 	if time.Since(known.readAt) < sharedFor {
@@ -195,7 +261,8 @@ func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Eve
 	if failure := d.reader.read(ctx, in, &read); failure != "" {
 		return failed(failure)
 	}
-	d.revisions.Add(about.uid, compared{generation: read.Generation, readAt: time.Now()})
+	known.readAt = time.Now()
+	d.revisions.Add(about.uid, known)
 	if read.UID != about.uid || known.generation == read.Generation {
 		return nothing
 	}
@@ -209,15 +276,29 @@ func (d *Details) askWorkload(ctx context.Context, about subject, ev *corev1.Eve
 	}
 	all := slices.DeleteFunc(revisions.Items, func(r controllerRevision) bool { return !isOwnedBy(r.OwnerReferences, read.UID) })
 	slices.SortFunc(all, func(a, b controllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
-	if len(all) == 0 || !isNewAt(all[0].CreationTimestamp, ev) && read.Status.CurrentRevision == read.Status.UpdateRevision {
-		return nothing
+	return func(ev *corev1.Event) *observation.Details {
+		at := event.NewestOccurrence(ev)
+		i := revisionAt(all, at)
+		if i < 0 || all[i].Revision <= known.revision {
+			return nil
+		}
+		known.revision = all[i].Revision
+		if i == 0 {
+			known.generation = read.Generation
+		}
+		d.revisions.Add(about.uid, known)
+		isRollingOut := i == 0 && read.Status.CurrentRevision != read.Status.UpdateRevision
+		if !isNewAt(all[i].begun(), at) && !isRollingOut {
+			return nil
+		}
+		changes := &observation.Details{}
+		// The number is that of the one before it plus 1: a lower one is not what it replaced.
+		if i+1 < len(all) && all[i+1].Revision == all[i].Revision-1 {
+			changes.Changes = compare(all[i+1].Data.Spec.Template, all[i].Data.Spec.Template)
+		}
+		addTools(changes, "apps/"+about.kind, &read.metadata, all[i].begun())
+		return changes
 	}
-	changes := &observation.Details{}
-	if len(all) > 1 {
-		changes.Changes = compare(all[1].Data.Spec.Template, all[0].Data.Spec.Template)
-	}
-	addTools(changes, "apps/"+about.kind, &read.metadata)
-	return first(changes)
 }
 
 // change is the last one of an object.
@@ -250,11 +331,13 @@ func owns(fields json.RawMessage, names []string) bool {
 	return ok && owns(inner, names[1:])
 }
 
-// addTools adds which tool deployed a workload, of a kind as GROUP/KIND, and who changed its template last.
-func addTools(to *observation.Details, kind string, of *metadata) {
+// addTools adds which tool deployed a workload, of a kind as GROUP/KIND, and who changed its template last. A change
+// after a revision began is of a later one.
+func addTools(to *observation.Details, kind string, of *metadata, began time.Time) {
 	to.DeployedBy = deployedBy(kind, of)
-	last := lastChange(of.ManagedFields, "f:spec/f:template")
-	to.ChangedBy, to.ChangedAt = last.by, last.at
+	if last := lastChange(of.ManagedFields, "f:spec/f:template"); !last.at.After(began) {
+		to.ChangedBy, to.ChangedAt = last.by, last.at
+	}
 }
 
 // deployedBy returns the object of the tool that deployed a workload; empty: not known. What Helm writes is

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -161,10 +162,8 @@ func scaled(name string, seconds int) *corev1.Event {
 }
 
 func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
-	rolledBack := replicaSet("a", 3, 0, 1)
-	rolledBack.Annotations["deployment.kubernetes.io/revision-history"] = "1"
-	stranger := replicaSet("c", 9, 50, 1)
-	stranger.OwnerReferences[0].UID = "other"
+	rolledBack := usedAgain(replicaSet("a", 1, 0, 1), 3, "1")
+	stranger := ofStranger(replicaSet("c", 9, 50, 1))
 	for name, tt := range map[string]struct {
 		ev   *corev1.Event
 		sets []appsv1.ReplicaSet
@@ -194,6 +193,78 @@ func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
 			assert.Empty(t, s.sent())
 		})
 	}
+}
+
+// usedAgain makes a ReplicaSet one that was used again, as a rollback does.
+func usedAgain(set appsv1.ReplicaSet, revision int, history string) appsv1.ReplicaSet {
+	set.Annotations = map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(revision), "deployment.kubernetes.io/revision-history": history}
+	return set
+}
+
+func TestAnEventOfAReplicaSetSaysWhatItsOwnUseChanged(t *testing.T) {
+	a, b, c := replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1), replicaSet("c", 3, 200, 1)
+	rollout := replicaSet("b", 2, 100, 1)
+	rollout.Annotations = map[string]string{"rollout.argoproj.io/revision": "2"}
+	before := replicaSet("a", 3, 0, 1)
+	before.Annotations = map[string]string{"rollout.argoproj.io/revision": "3", "rollout.argoproj.io/revision-history": "1"}
+	for name, tt := range map[string]struct {
+		ev   *corev1.Event
+		sets []appsv1.ReplicaSet
+		want string
+	}{
+		"the first use, read after a rollback":                       {scaled("a", 1), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
+		"the rollback":                                               {scaled("a", 150), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, "b → a"},
+		"a rollback within the second":                               {scaled("a", 100), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
+		"the former one was used again":                              {scaled("b", 101), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, "a → b"},
+		"the former one was used again, another one is older":        {scaled("c", 201), []appsv1.ReplicaSet{a, usedAgain(b, 4, "2"), c}, "b → c"},
+		"a rollback of a rollback":                                   {scaled("b", 300), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), usedAgain(b, 4, "2")}, "a → b"},
+		"two uses that it may be, after different ones":              {scaled("b", 300), []appsv1.ReplicaSet{usedAgain(a, 5, "1"), usedAgain(b, 6, "2,4"), c}, ""},
+		"two uses, of which one was long before":                     {scaled("b", 300), []appsv1.ReplicaSet{a, usedAgain(b, 4, "2"), c}, "c → b"},
+		"the one before it is deleted":                               {scaled("c", 201), []appsv1.ReplicaSet{a, c}, ""},
+		"of one that was deleted and created again":                  {scaled("c", 101), []appsv1.ReplicaSet{b, c}, ""},
+		"another rollout controller, the former one was used again":  {scaled("b", 101), []appsv1.ReplicaSet{before, rollout}, "a → b"},
+		"another rollout controller, a rollback":                     {scaled("a", 9000), []appsv1.ReplicaSet{before, rollout}, "b → a"},
+		"another rollout controller, read after a rollback":          {scaled("a", 1), []appsv1.ReplicaSet{before, rollout}, ""},
+		"numbers that are none":                                      {scaled("b", 101), []appsv1.ReplicaSet{usedAgain(a, 3, "x,,1"), b}, "a → b"},
+		"a stranger has the number of the former one, and the label": {scaled("b", 101), []appsv1.ReplicaSet{ofStranger(replicaSet("x", 1, 0, 1)), a, b}, "a → b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: tt.sets})
+			for _, one := range tt.sets {
+				s.put(replicaSets+"/"+one.Name, one)
+			}
+			got := s.ask(t, tt.ev)
+			if tt.want == "" {
+				assert.True(t, got == nil || got.Changes == nil, "%+v", got)
+				return
+			}
+			require.NotNil(t, got)
+			from, to, _ := strings.Cut(tt.want, " → ")
+			assert.Equal(t, []string{"image app: app:" + from + " → app:" + to}, got.Changes)
+		})
+	}
+}
+
+func ofStranger(set appsv1.ReplicaSet) appsv1.ReplicaSet {
+	set.OwnerReferences[0].UID = "other"
+	return set
+}
+
+func TestALateEventTakesNothingFromARollback(t *testing.T) {
+	s := newServer(t)
+	old := usedAgain(replicaSet("a", 1, 0, 1), 3, "1")
+	s.put(replicaSets+"/a", old)
+	s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{old, replicaSet("b", 2, 100, 1)}})
+	s.put(theWorkload, metav1.PartialObjectMetadata{})
+	late := s.ask(t, scaled("a", 1))
+	assert.True(t, late == nil || late.Changes == nil)
+	s.age()
+	got := s.ask(t, scaled("a", 150))
+	require.NotNil(t, got)
+	assert.Equal(t, []string{"image app: app:b → app:a"}, got.Changes)
+	s.age()
+	assert.Nil(t, s.ask(t, scaled("a", 151)), "once")
 }
 
 func managed(manager string, seconds int, subresource, fields string) metav1.ManagedFieldsEntry {
@@ -234,11 +305,11 @@ func TestByWhichToolAndWhom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
-			s.put(replicaSets+"/a", replicaSet("a", 1, 0, 1))
-			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1)}})
+			s.put(replicaSets+"/a", replicaSet("a", 1, 60, 1))
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 60, 1)}})
 			tt.workload.Namespace, tt.workload.Name = "shop", "web"
 			s.put(theWorkload, metav1.PartialObjectMetadata{ObjectMeta: tt.workload})
-			got := s.ask(t, scaled("a", 1))
+			got := s.ask(t, scaled("a", 61))
 			require.NotNil(t, got)
 			assert.Empty(t, got.Resolution)
 			assert.Equal(t, tt.by, got.DeployedBy)
@@ -294,6 +365,72 @@ func TestTheFirstRecordOfANewRevisionOfAStatefulSetSaysWhatChanged(t *testing.T)
 			assert.Len(t, s.sent(), 2, "it is not read again within two seconds")
 		})
 	}
+}
+
+// numberedAgain makes a revision the newest again, as a rollback does. A time below 0: nobody noted when.
+func numberedAgain(r appsv1.ControllerRevision, number int64, seconds int) appsv1.ControllerRevision {
+	r.Revision = number
+	if seconds >= 0 {
+		r.ManagedFields = []metav1.ManagedFieldsEntry{managed("kube-controller-manager", seconds, "", `{"f:revision":{},"f:data":{}}`)}
+	}
+	return r
+}
+
+func TestAnEventOfAStatefulSetSaysWhatItsOwnRevisionChanged(t *testing.T) {
+	first, second, third := revisionOf(1, 0), revisionOf(2, 100), revisionOf(3, 200)
+	for name, tt := range map[string]struct {
+		at        int
+		revisions []appsv1.ControllerRevision
+		want      string
+	}{
+		"read before the next revision":              {101, []appsv1.ControllerRevision{second, first}, "app:1 → app:2"},
+		"read after the next revision":               {101, []appsv1.ControllerRevision{third, second, first}, "app:1 → app:2"},
+		"the next revision comes within the second":  {199, []appsv1.ControllerRevision{third, second, first}, ""},
+		"of a revision that is not new any more":     {150, []appsv1.ControllerRevision{third, revisionOf(2, 20), first}, ""},
+		"of the first revision":                      {1, []appsv1.ControllerRevision{second, first}, ""},
+		"of a workload that was there before":        {50, []appsv1.ControllerRevision{third, second}, ""},
+		"of a revision that was rolled back":         {101, []appsv1.ControllerRevision{numberedAgain(first, 3, 150), second}, ""},
+		"of a rollback":                              {151, []appsv1.ControllerRevision{numberedAgain(first, 3, 150), second}, "app:2 → app:1"},
+		"of a rollback, nobody noted when it was":    {151, []appsv1.ControllerRevision{numberedAgain(first, 3, -1), second}, ""},
+		"the revision before it is deleted":          {201, []appsv1.ControllerRevision{third, first}, ""},
+		"read after a rollback to the one before it": {101, []appsv1.ControllerRevision{numberedAgain(second, 4, 300), third, first}, ""},
+		"of the revision after a rollback":           {400, []appsv1.ControllerRevision{revisionOf(4, 399), numberedAgain(first, 3, 150), second}, "app:1 → app:4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.put(inStatefulSet, appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7},
+				Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			})
+			s.put(ofRevisions, appsv1.ControllerRevisionList{Items: tt.revisions})
+			got := s.ask(t, createdPod(tt.at))
+			if tt.want == "" {
+				assert.True(t, got == nil || got.Changes == nil, "%+v", got)
+				return
+			}
+			require.NotNil(t, got)
+			assert.Equal(t, []string{"image app: " + tt.want}, got.Changes)
+		})
+	}
+}
+
+func TestALateEventTakesNothingFromTheNextRevision(t *testing.T) {
+	s := newServer(t)
+	s.put(inStatefulSet, appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7, ManagedFields: []metav1.ManagedFieldsEntry{managed("helm", 200, "", ofTemplate)}},
+		Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	})
+	s.put(ofRevisions, appsv1.ControllerRevisionList{Items: []appsv1.ControllerRevision{revisionOf(3, 200), revisionOf(2, 100), revisionOf(1, 0)}})
+	all := []observation.Observation{{Event: createdPod(101)}, {Event: createdPod(102)}, {Event: createdPod(201)}, {Event: createdPod(202)}}
+	s.Add(t.Context(), all)
+	require.NotNil(t, all[0].Details)
+	assert.Equal(t, []string{"image app: app:1 → app:2"}, all[0].Details.Changes)
+	assert.Empty(t, all[0].Details.ChangedBy, "the last change of the StatefulSet came after the Event")
+	assert.Nil(t, all[1].Details)
+	require.NotNil(t, all[2].Details)
+	assert.Equal(t, []string{"image app: app:2 → app:3"}, all[2].Details.Changes)
+	assert.Equal(t, "helm", all[2].Details.ChangedBy)
+	assert.Nil(t, all[3].Details)
 }
 
 func TestARevisionThatMayNotBeReadSaysSo(t *testing.T) {

@@ -113,6 +113,7 @@ func parse(w http.ResponseWriter, r *http.Request) *call {
 	query := r.URL.Query()
 	c.Verb = verb(r.Method, c.Name, query.Get("watch"))
 	c.Single = strings.Contains(query.Get("fieldSelector"), "metadata.name=")
+	c.JSON = mediaType == runtime.ContentTypeJSON && (c.Verb == "get" || c.Verb == "list")
 	return c
 }
 
@@ -158,7 +159,7 @@ func (s *Server) serve(c *call) error {
 		return errStale
 	case !s.find(c):
 		return errNoSuchPath
-	case c.mediaType == runtime.ContentTypeJSON && (c.Verb == "get" || c.Verb == "list"):
+	case c.JSON:
 		return s.readJSON(c)
 	case c.mediaType != runtime.ContentTypeProtobuf || c.as != "" && !c.wantsMetadata():
 		return errNotAcceptable
@@ -281,6 +282,9 @@ func (s *Server) readJSON(c *call) error {
 	for _, r := range c.table.live {
 		object := r.object
 		if strings.HasPrefix(r.key, c.prefix) && (c.Name == "" && selector.Matches(labels.Set(object.GetLabels())) || object.GetName() == c.Name) {
+			if c.wantsMetadata() {
+				object = meta.AsPartialObjectMetadata(object)
+			}
 			found = append(found, object)
 		}
 	}

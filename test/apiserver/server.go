@@ -59,6 +59,7 @@ type Request struct {
 	Resource        schema.GroupResource
 	Namespace, Name string
 	Single          bool // a list or a watch of a single name
+	JSON            bool // it reads JSON, as only the reads of details do
 	Number          int  // of the requests before this one with the same Client, Verb and Resource
 }
 

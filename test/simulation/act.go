@@ -219,6 +219,9 @@ func (f *Fault) hits(seed uint64, request apiserver.Request) bool {
 	if request.Verb == "discover" {
 		resource = ofDiscovery
 	}
+	if f.Kind == DetailsFail && !request.JSON {
+		return false
+	}
 	if !names(f.Resource, resource) || !names(f.Verb, request.Verb) ||
 		!names(f.Namespace, request.Namespace) {
 		return false
@@ -232,6 +235,12 @@ func (f *Fault) answer(seed uint64, request apiserver.Request, answer *apiserver
 	switch f.Kind {
 	case APIRefuses:
 		answer.Status = f.Status
+		if f.Status == http.StatusTooManyRequests {
+			answer.RetryAfter = time.Second
+		}
+	case DetailsFail:
+		answer.Status, answer.Hang = f.Status, f.Status == 0 && f.Delay == 0
+		answer.Delay += f.Delay
 		if f.Status == http.StatusTooManyRequests {
 			answer.RetryAfter = time.Second
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
 // start starts the replica's next process, unless one runs.
@@ -46,7 +47,7 @@ func (r *replica) next() *process {
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
 		started: time.Now(), ended: make(chan struct{}),
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
-		dealtWith: map[string]settledRecord{}, launched: make(chan struct{}),
+		dealtWith: map[string]settledRecord{}, detailReads: map[apiserver.Request]time.Time{}, launched: make(chan struct{}),
 	}
 	p.extend()
 	r.current = p
@@ -158,6 +159,9 @@ func (p *Plan) settings() map[string]any {
 			"cache_size": c.CacheSize, "cache_ttl": c.CacheTTL.String(),
 		},
 		"series": map[string]any{"max": c.MaxSeries, "ttl": max(c.SeriesTTL, c.Collection).String(), "initial_zero": !c.NoZero},
+	}
+	if c.NoDetails {
+		set["details"] = map[string]any{"enabled": false}
 	}
 	if c.FromBeginning {
 		set["start_at"] = "beginning"

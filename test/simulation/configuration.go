@@ -18,6 +18,7 @@ type Configured struct {
 	ExcludeSpaces  []string // exclude_namespaces
 	Collection     time.Duration
 	NoOwners       bool
+	NoDetails      bool
 	MaxDepth       int
 	CacheSize      int
 	CacheTTL       time.Duration

@@ -17,6 +17,9 @@
 //	collector.go   how a process is configured, starts and ends
 //	workloads.go   workloads, their pods, and what owns them
 //	producers.go   the programs that write events
+//	detailed.go    workloads whose events call for details
+//	crashes.go     pods whose containers crash, as kubelets report it
+//	revisions.go   rollouts, rollbacks, and the objects that controllers write for them
 //	hostile.go     hostile content of events and objects
 //	act.go         the faults, as they act on all of these
 //
@@ -41,6 +44,7 @@
 //	content.go     the fields of a record
 //	timing.go      records in time, and a status that reports what is late
 //	owners.go      owners, workloads and the default tag
+//	details.go     ends of containers, changes of revisions, and values that must not leave
 //	restore.go     what is new when the API server's versions have gone back
 //	metric.go      the metric, against the records
 //	bounds.go      leader, memory, requests, goroutines

@@ -31,6 +31,9 @@ const (
 	// progress. A verb limits it to one.
 	ProgressForbidden FaultKind = "progress permission missing"
 	KindMissing       FaultKind = "a kind is not served for a while"
+	// DetailsFail concerns the reads of details alone: it refuses them with a status, lets them hang, or
+	// answers late, with a newer state.
+	DetailsFail FaultKind = "reads of details fail"
 )
 
 // The faults of storage, of pipelines and of the process.
@@ -71,7 +74,7 @@ type Fault struct {
 	Resource  string
 	Verb      string        // of APIRefuses; empty: all
 	Namespace string        // of APIRefuses; empty: all
-	Status    int           // of APIRefuses
+	Status    int           // of APIRefuses and DetailsFail
 	Delay     time.Duration // of what is slow: for each call; of a backup: its age
 	Exporter  int           // whose pipeline
 	OneIn     int           // one call in n is hit; 0 and 1: each
@@ -133,7 +136,7 @@ func (p *Plan) hasAPIFaults() bool {
 
 // delaysRecords reports whether the fault does more than keep owners from being found.
 func (f *Fault) delaysRecords() bool {
-	if f.is(MetricsRejected, StorageUnwritable, StorageAnswerLost) || f.isOfProgress() && f.Verb != "" && f.Verb != "get" {
+	if f.is(MetricsRejected, StorageUnwritable, StorageAnswerLost, DetailsFail) || f.isOfProgress() && f.Verb != "" && f.Verb != "get" {
 		return false
 	}
 	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing)

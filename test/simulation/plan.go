@@ -52,6 +52,7 @@ type Plan struct {
 	Apps         []AppPlan
 	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
 	Producers    []ProducerPlan
+	Detailed     []DetailedPlan
 	Existing     int  // events that exist before the first start
 	LastWrites   bool // producers write once more just before the end
 
@@ -121,6 +122,7 @@ func NewPlan(seed uint64) Plan {
 		p.Producers[0].Style = oneOf(r, Recreating, Relabeler)
 		p.Producers[0].Edits = true
 	}
+	p.addDetailed()
 	return p
 }
 

@@ -56,6 +56,14 @@ var (
 	ownersComplete = &Promise{"owners complete",
 		"The chain is complete with any number of namespaces, if no kind of the chain was slow, " +
 			"failing or limited while the event was resolved.", nil}
+	detailsRight = &Promise{"details right",
+		"What a record says of an end is that of the run that its event is about, and what it says of changes " +
+			"that of its revision. What cannot be told, or must not be read, is absent.", nil}
+	detailsSecret = &Promise{"no value leaves",
+		"No value of an environment variable, an argument or an annotation is in a record.", nil}
+	detailsOnce = &Promise{"few reads of details",
+		"Where no read fails, a process reads a pod, a ReplicaSet, a StatefulSet and a DaemonSet for details once " +
+			"in two seconds. It reads nothing if details are disabled.", nil}
 	neverSilent = &Promise{"never silent",
 		"If something has not been deliverable for 90 s, the component's status is an error, unless no " +
 			"replica can be elected, which the elector logs. When all is well again, it is not.", nil}
@@ -84,7 +92,8 @@ var (
 // Promises are all of them, in the order of tables.
 var Promises = []*Promise{
 	nothingLost, nothingInvented, duplicates, fewRepeated, offeredOnce,
-	faithful, inOrder, metricIsSum, monotonic, onlyLeaders, ownersRight, ownersComplete, neverSilent,
+	faithful, inOrder, metricIsSum, monotonic, onlyLeaders, ownersRight, ownersComplete, detailsRight,
+	detailsSecret, detailsOnce, neverSilent,
 	inTime, oneInInterval, boundedMemory, boundedBytes, boundedRequests,
 	shutsDown, noGoroutine, ends,
 }
@@ -125,6 +134,7 @@ func (e *environment) check() {
 		a.checkTimes()
 	}
 	truth.checkOwners()
+	e.checkDetails()
 	e.checkMetric()
 	e.checkMemory()
 	e.checkRequests()

@@ -61,11 +61,11 @@ type process struct {
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
 	terms       []term
 	notes       []note
-	dealtWith   map[string]settledRecord // by log.record.uid
-	requests    map[int]requests         // by the minute
-	most, size  int                      // bytes: the most ever in held, and now
-	mostEvents  int                      // ever in held
-
+	dealtWith   map[string]settledRecord        // by log.record.uid
+	requests    map[int]requests                // by the minute
+	most, size  int                             // bytes: the most ever in held, and now
+	mostEvents  int                             // ever in held
+	detailReads map[apiserver.Request]time.Time // the last of each object for details
 }
 
 // failing returns how many of the receiver's instances report an error now, or did a moment ago.
@@ -286,6 +286,9 @@ func (p *process) requested(request apiserver.Request, now time.Duration) {
 		n.progressRequests++
 	}
 	p.requests[minute] = n
+	if request.JSON {
+		p.readsDetails(request)
+	}
 }
 
 // sent notes that the API server sent the process an event.

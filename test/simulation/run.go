@@ -46,6 +46,8 @@ type environment struct {
 	offered    map[string]bool // log.record.uid of what any process offered to its pipelines
 	violations []Violation
 	restores   []*restore
+	told       map[string]told // what may be said, by log.record.uid
+	said       map[string]int  // how many records say something
 }
 
 // Outcome is what a run found. It is passed between processes as JSON.
@@ -53,8 +55,10 @@ type Outcome struct {
 	Plan       Plan `json:"-"`
 	Violations []Violation
 	Story      []Line
-	Digest     string // of the story
-	Records    string // a digest of what the exporters have, without times and order
+	Digest     string         // of the story
+	Records    string         // a digest of what the exporters have, without times and order
+	Said       map[string]int // how many records have which details
+	Attributes []string       // of each record of a plan with details alone, apart from their resolution
 }
 
 // Print writes the environment, the violations, and the story of the first violation's event.
@@ -90,6 +94,7 @@ func Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
 		e.run()
 		outcome = &Outcome{
 			Plan: plan, Violations: e.violations, Story: e.story.told(), Records: e.digestOfRecords(),
+			Said: e.said, Attributes: e.attributes(),
 		}
 	})
 	return outcome
@@ -115,6 +120,9 @@ func newEnvironment(plan Plan, scenario Scenario) *environment {
 		EventBookmarks: plan.EventBookmarks, OldDiscovery: plan.OldServer,
 	})
 	e.server.AddKind(rollouts)
+	if len(plan.Detailed) > 0 {
+		e.server.AddKind(controllerRevisions)
+	}
 	for i, a := range plan.Apps {
 		e.apps = append(e.apps, newApp(a, plan.appName(i)))
 	}
@@ -124,6 +132,7 @@ func newEnvironment(plan Plan, scenario Scenario) *environment {
 
 // addReplicas adds what the receivers write to, and the places where they run.
 func (e *environment) addReplicas() {
+	e.told = map[string]told{}
 	e.offered, e.storage = map[string]bool{}, &storageContent{values: map[string][]byte{}}
 	for i := range e.plan.Exporters {
 		e.exporters = append(e.exporters, &exporter{env: e, number: i})
@@ -210,6 +219,9 @@ func (e *environment) act() {
 		p := e.newProducer(plan, i)
 		e.producers = append(e.producers, p)
 		acts.Go(func() { p.run(e.began) })
+	}
+	for i := range e.plan.Detailed {
+		acts.Go(newDetailed(e, i).run)
 	}
 	for i := range e.plan.Faults {
 		acts.Go(func() { e.perform(&e.plan.Faults[i]) })
