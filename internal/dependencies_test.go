@@ -37,9 +37,11 @@ var allowed = map[string][]string{
 		"internal/logrecord", "internal/metadata", "internal/owners", "internal/progress", "internal/queue", "internal/series", "internal/watch",
 	},
 	"internal/text":           {},
-	"internal/journal":        {},                                           // kube_incidents uses it, too.
-	"internal/userconfig":     {},                                           // kube_incidents and event_page use it, too.
-	"resolver":                {"resolver/internal/kinds", "internal/text"}, // It is usable on its own.
+	"internal/journal":        {}, // kube_incidents uses it, too.
+	"internal/userconfig":     {}, // All components use it.
+	"internal/kubeclient":     {"internal/userconfig"},
+	"internal/owners":         {"internal/userconfig"},
+	"resolver":                {"resolver/internal/kinds"}, // It is a module of its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},
 	"internal/event":          {"internal/semconv", "internal/text", "resolver"}, // An event names its object by a resolver.Reference.
