@@ -100,7 +100,7 @@ sign: build/tools/cosign ## Sign what push and push-chart have pushed, and the c
 
 # The modules in directories of this repository that distribution/builder.yaml names. Go finds their
 # versions by tags of their own.
-NESTED_MODULES := $(sort $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml))
+NESTED_MODULES := $(sort resolver $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml))
 REMOTE         ?= origin
 
 .PHONY: tags
