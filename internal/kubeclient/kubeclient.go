@@ -41,14 +41,17 @@ const (
 
 // Auth has the settings of the connection to the API server.
 type Auth struct {
-	Type       string // one of the Auth constants
-	Kubeconfig string // with AuthKubeConfig: a path; empty means the usual loading rules
-	Context    string // with AuthKubeConfig: empty means the current context
+	// Type is one of the Auth constants.
+	Type string `mapstructure:"auth_type"`
+	// Kubeconfig is a path, with AuthKubeConfig; empty means the usual loading rules.
+	Kubeconfig string `mapstructure:"kubeconfig"`
+	// Context is one of the kubeconfig; empty means the current context.
+	Context string `mapstructure:"context"`
 	// QPS limits the lookups per second; -1: the API server limits them. Burst may exceed it at once.
-	QPS   float32
-	Burst int
+	QPS   float32 `mapstructure:"kube_api_qps"`
+	Burst int     `mapstructure:"kube_api_burst"`
 	// Dial opens the connections. Nil means with client-go's default timeouts.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `mapstructure:"-"`
 }
 
 // Check returns what is wrong with each option, and the fix.
