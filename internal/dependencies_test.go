@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/userconfig":     {}, // All components use it.
 	"internal/kubeclient":     {"internal/userconfig"},
 	"internal/owners":         {"internal/userconfig"},
+	"internal/rights":         {}, // kube_owners uses it, too.
 	"resolver":                {"resolver/internal/kinds"}, // It is a module of its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},
@@ -54,7 +55,7 @@ var allowed = map[string][]string{
 	"internal/election":       {},
 	"internal/progress":       {"internal/journal", "internal/ledger"}, // What it notes is the ledger's.
 	// It is the observer of these.
-	"internal/health": {"internal/metadata", "internal/watch"},
+	"internal/health": {"internal/metadata", "internal/rights", "internal/watch"},
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.
