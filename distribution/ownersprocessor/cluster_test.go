@@ -170,6 +170,9 @@ func (f *faulty) faultFor(r *http.Request) fault {
 	return f.fault
 }
 
+// CloseIdleConnections does nothing: there are none.
+func (f *faulty) CloseIdleConnections() {}
+
 func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 	fault := f.faultFor(r)
 	if fault.delay > 0 {

@@ -106,7 +106,7 @@ func (e *enricher) connect(api *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	e.lookups = &lookups{resolver, e.extractor, e.config.disabled()}
+	e.lookups = newLookups(resolver, e.extractor, e.config.disabled())
 	e.table = newTable(e.config.Owners.CacheSize, e.config.Owners.CacheTTL, e.lookups.find)
 	return nil
 }

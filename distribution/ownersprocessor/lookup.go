@@ -4,8 +4,10 @@ package ownersprocessor
 
 import (
 	"context"
+	"strconv"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,11 +24,25 @@ type answer struct {
 	isPartial bool
 }
 
+// maxShared is the maximum number of sets of attributes that answers share.
+const maxShared = 4096
+
 // lookups finds subjects.
 type lookups struct {
 	resolver  *resolver.Resolver
 	extractor *extract.Extractor
 	disabled  semconv.Disabled
+
+	mu     sync.Mutex
+	shared *simplelru.LRU[string, pcommon.Map] // by content; guarded by mu
+}
+
+func newLookups(r *resolver.Resolver, extractor *extract.Extractor, disabled semconv.Disabled) *lookups {
+	shared, err := simplelru.NewLRU[string, pcommon.Map](maxShared, nil)
+	if err != nil {
+		panic(err) // The size is not positive.
+	}
+	return &lookups{resolver: r, extractor: extractor, disabled: disabled, shared: shared}
 }
 
 // find looks up a subject. What the resolver collects from many calls, it requests together.
@@ -81,5 +97,21 @@ func (l *lookups) answer(s subject, chain resolver.Chain, objects []*resolver.Ob
 	for _, tag := range l.extractor.Tags(from).Resource {
 		put.StringIfNew(tag.Name, tag.Value)
 	}
+	a.attributes = l.share(a.attributes)
 	return a
+}
+
+// share returns attributes that are equal to the given ones. The pods of a workload usually have the same.
+func (l *lookups) share(attributes pcommon.Map) pcommon.Map {
+	var content []byte
+	for name, value := range attributes.All() {
+		content = strconv.AppendQuote(strconv.AppendQuote(content, name), value.AsString())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.shared.Get(string(content)); ok {
+		return known
+	}
+	l.shared.Add(string(content), attributes)
+	return attributes
 }

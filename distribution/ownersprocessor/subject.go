@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
-	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 )
 
 // subject is the Kubernetes object that a resource is about, and what else its attributes depend on.
@@ -98,7 +97,7 @@ func subjectOf(attributes pcommon.Map, isMetric bool, uses extract.Uses) (s subj
 	if uses.Container {
 		s.container = r.container
 	}
-	return s, (s.name != "" || s.uid != "") && s.isShort()
+	return s, s.name != "" || s.uid != ""
 }
 
 func (r *reading) add(name string, value pcommon.Value) {
@@ -148,25 +147,7 @@ func (r *reading) lowest(isMetric bool) (lowest kindIndex, ok bool) {
 	return lowest, ok
 }
 
-// isShort reports whether such an object can exist. Longer texts would only take memory.
-func (s *subject) isShort() bool {
-	for _, part := range []string{s.namespace, s.name, s.uid, s.node, s.container} {
-		if len(part) > text.MaxName {
-			return false
-		}
-	}
-	return true
-}
-
-// clone returns a subject that retains nothing of the data that it was read from.
-func (s subject) clone() subject {
-	for _, part := range []*string{&s.namespace, &s.name, &s.uid, &s.node, &s.container} {
-		*part = strings.Clone(*part)
-	}
-	return s
-}
-
-// withoutName returns the key by which a resource that names only the UID finds what is known of the object.
+// withoutName returns the subject of a resource that names only the UID.
 func (s subject) withoutName() subject {
 	s.namespace, s.name, s.node = "", "", ""
 	return s

@@ -4,6 +4,7 @@ package ownersprocessor
 
 import (
 	"context"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -17,28 +18,33 @@ const (
 	maxLookups = 2000
 )
 
+// key is a hash of a subject. It takes a tenth of its memory, and nobody can guess two subjects with the same one.
+type key [2]uint64
+
 // table has what is known of subjects. It may be used concurrently.
 type table struct {
-	ttl  time.Duration
-	find func(context.Context, subject) answer
+	ttl   time.Duration
+	find  func(context.Context, subject) answer
+	seeds [2]maphash.Seed
+	begun time.Time
 
 	ctx    context.Context // of lookups
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
 	mu      sync.Mutex // guards the following, and the entries
-	entries *simplelru.LRU[subject, *entry]
-	byUID   map[subject]*entry // those that were found, for resources without a name
-	running int                // lookups
+	entries *simplelru.LRU[key, *entry]
+	byUID   map[key]key // of those that were found, for resources without a name
+	running int         // lookups
 	closed  bool
 }
 
 // entry is one subject.
 type entry struct {
-	subject subject
 	known   answer
-	until   time.Time // then the next use looks it up again
-	pending *pending  // nil: nothing is in flight
+	until   time.Duration // then the next use looks it up again
+	pending *pending      // nil: nothing is in flight
+	byUID   key           // zero: it is not in table.byUID
 }
 
 // pending is a lookup in flight.
@@ -49,7 +55,7 @@ type pending struct {
 }
 
 func newTable(size int, ttl time.Duration, find func(context.Context, subject) answer) *table {
-	t := &table{ttl: ttl, find: find, byUID: map[subject]*entry{}}
+	t := &table{ttl: ttl, find: find, byUID: map[key]key{}, begun: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	entries, err := simplelru.NewLRU(size, t.removed)
 	if err != nil {
@@ -59,27 +65,33 @@ func newTable(size int, ttl time.Duration, find func(context.Context, subject) a
 	return t
 }
 
+func (t *table) keyOf(s subject) key {
+	return key{maphash.Comparable(t.seeds[0], s), maphash.Comparable(t.seeds[1], s)}
+}
+
+func (t *table) now() time.Duration { return time.Since(t.begun) }
+
 // get returns what is known of a subject. If nothing is, it returns the lookup that will tell; nil: there is none.
 // An old answer is used until there is a new one.
 func (t *table) get(s subject) (answer, *pending) {
+	k := t.keyOf(s)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.entryLocked(s)
-	if e == nil {
-		if s.name == "" { // A UID is no address at which an object could be read.
-			return answer{outcome: outcomeNotFound}, nil
+	if s.name == "" { // A UID is no address at which an object could be read.
+		if e, ok := t.entries.Get(t.byUID[k]); ok {
+			return e.known, nil
 		}
-		if t.running >= maxLookups {
-			return answer{outcome: outcomeLate}, nil
-		}
-		e = &entry{subject: s.clone()}
-		t.entries.Add(e.subject, e)
+		return answer{outcome: outcomeNotFound}, nil
 	}
-	if !time.Now().Before(e.until) && e.pending == nil {
-		t.beginLocked(e)
+	e, ok := t.entries.Get(k)
+	if !ok {
+		e = &entry{}
+	}
+	if t.now() >= e.until && e.pending == nil && t.running < maxLookups && !t.closed {
+		t.beginLocked(k, e, s)
 	}
 	switch {
-	case e.known.outcome == outcomeFound || e.pending == nil && e.known.outcome != 0:
+	case e.known.outcome == outcomeFound || e.pending == nil && e.known.outcome != outcomeUnknown:
 		return e.known, nil
 	case e.pending == nil: // There is no room for a lookup, or the table is closed.
 		return answer{outcome: outcomeLate}, nil
@@ -88,43 +100,29 @@ func (t *table) get(s subject) (answer, *pending) {
 	}
 }
 
-// entryLocked returns the entry of a subject; nil: there is none.
-func (t *table) entryLocked(s subject) *entry {
-	if s.name == "" {
-		e := t.byUID[s]
-		if e != nil {
-			t.entries.Get(e.subject)
-		}
-		return e
-	}
-	e, _ := t.entries.Get(s)
-	return e
-}
-
 // beginLocked looks an entry up in the background.
-func (t *table) beginLocked(e *entry) {
-	if t.closed || t.running >= maxLookups {
-		return
-	}
+func (t *table) beginLocked(k key, e *entry, s subject) {
 	t.running++
 	e.pending = &pending{since: time.Now(), done: make(chan struct{})}
-	t.work.Go(func() { t.end(e, t.find(t.ctx, e.subject)) })
+	t.entries.Add(k, e)
+	t.work.Go(func() { t.end(k, e, s, t.find(t.ctx, s)) })
 }
 
 // end notes the answer to a lookup. What was found stays, also after the object is gone.
-func (t *table) end(e *entry, found answer) {
+func (t *table) end(k key, e *entry, s subject, found answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
 	if found.outcome == outcomeFound || e.known.outcome != outcomeFound {
 		e.known = found
 	}
-	e.until = time.Now().Add(unknownFor)
+	e.until = t.now() + unknownFor
 	if found.outcome == outcomeFound && !found.isPartial {
-		e.until = time.Now().Add(t.ttl)
+		e.until = t.now() + t.ttl
 	}
-	if held, isHeld := t.entries.Peek(e.subject); isHeld && held == e && found.outcome == outcomeFound && e.subject.uid != "" {
-		t.byUID[e.subject.withoutName()] = e
+	if found.outcome == outcomeFound && s.uid != "" && t.entries.Contains(k) {
+		e.byUID = t.keyOf(s.withoutName())
+		t.byUID[e.byUID] = k
 	}
 	e.pending.answer = e.known
 	close(e.pending.done)
@@ -132,9 +130,9 @@ func (t *table) end(e *entry, found answer) {
 }
 
 // removed is called under the lock when entries has dropped an entry.
-func (t *table) removed(s subject, e *entry) {
-	if key := s.withoutName(); t.byUID[key] == e {
-		delete(t.byUID, key)
+func (t *table) removed(k key, e *entry) {
+	if t.byUID[e.byUID] == k {
+		delete(t.byUID, e.byUID)
 	}
 }
 
