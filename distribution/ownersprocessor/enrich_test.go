@@ -344,6 +344,28 @@ func TestTheMemoryIsBounded(t *testing.T) {
 	})
 }
 
+// Anybody may write many annotations to many objects.
+func TestTheMemoryOfManyAnnotationsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newCluster()
+		e := newEnricher(t, api, func(c *Config) { c.Extract.Annotations = []extract.Rule{{KeyRegex: ".*"}} })
+		send(t, e, pod, database)
+		for i := range maxLarge + 100 {
+			o := object("v1", "Pod", fmt.Sprint("p-", i), fmt.Sprint("u-", i), stateful)
+			o.Annotations = map[string]string{}
+			for j := range 3 {
+				o.Annotations[fmt.Sprint("a-", j)] = strings.Repeat("x", 1000) + o.Name
+			}
+			api.Put(o)
+			all, _ := send(t, e, o)
+			require.Equal(t, []string{"StatefulSet/db"}, all)
+		}
+		assert.Equal(t, maxLarge, e.table.large.Len())
+		assert.Equal(t, maxLarge+2, e.table.entries.Len(), "they displace no others")
+		assert.Len(t, e.table.byUID, maxLarge+2)
+	})
+}
+
 func TestNoMoreLookupsThanTheLimitRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newCluster()

@@ -22,10 +22,15 @@ type answer struct {
 	outcome    outcome     // 0: it was never looked up
 	// isPartial is set if a Namespace or a Node, which tags are taken from, could not be read.
 	isPartial bool
+	isLarge   bool
 }
 
-// maxShared is the maximum number of sets of attributes that answers share.
-const maxShared = 4096
+const (
+	// maxShared is the maximum number of sets of attributes that answers share.
+	maxShared = 4096
+	// minLarge is the memory of attributes from which an answer is large.
+	minLarge = 2 << 10
+)
 
 // lookups finds subjects.
 type lookups struct {
@@ -38,11 +43,7 @@ type lookups struct {
 }
 
 func newLookups(r *resolver.Resolver, extractor *extract.Extractor, disabled semconv.Disabled) *lookups {
-	shared, err := simplelru.NewLRU[string, pcommon.Map](maxShared, nil)
-	if err != nil {
-		panic(err) // The size is not positive.
-	}
-	return &lookups{resolver: r, extractor: extractor, disabled: disabled, shared: shared}
+	return &lookups{resolver: r, extractor: extractor, disabled: disabled, shared: newLRU[string, pcommon.Map](maxShared, nil)}
 }
 
 // find looks up a subject. What the resolver collects from many calls, it requests together.
@@ -97,21 +98,24 @@ func (l *lookups) answer(s subject, chain resolver.Chain, objects []*resolver.Ob
 	for _, tag := range l.extractor.Tags(from).Resource {
 		put.StringIfNew(tag.Name, tag.Value)
 	}
-	a.attributes = l.share(a.attributes)
+	l.share(&a)
 	return a
 }
 
-// share returns attributes that are equal to the given ones. The pods of a workload usually have the same.
-func (l *lookups) share(attributes pcommon.Map) pcommon.Map {
+// share lets equal answers have the same attributes, unless they are large. The pods of a workload usually do.
+func (l *lookups) share(a *answer) {
 	var content []byte
-	for name, value := range attributes.All() {
+	for name, value := range a.attributes.All() {
 		content = strconv.AppendQuote(strconv.AppendQuote(content, name), value.AsString())
+	}
+	if a.isLarge = len(content) >= minLarge; a.isLarge {
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known, ok := l.shared.Get(string(content)); ok {
-		return known
+		a.attributes = known
+		return
 	}
-	l.shared.Add(string(content), attributes)
-	return attributes
+	l.shared.Add(string(content), a.attributes)
 }

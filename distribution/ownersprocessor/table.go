@@ -16,6 +16,8 @@ const (
 	unknownFor = time.Minute
 	// maxLookups bounds the lookups at a time. Data does not wait for what is beyond them.
 	maxLookups = 2000
+	// maxLarge bounds the answers with many labels and annotations: anybody may write 8 KiB of them to each object.
+	maxLarge = 2000
 )
 
 // key is a hash of a subject. It takes a tenth of its memory, and nobody can guess two subjects with the same one.
@@ -34,6 +36,7 @@ type table struct {
 
 	mu      sync.Mutex // guards the following, and the entries
 	entries *simplelru.LRU[key, *entry]
+	large   *simplelru.LRU[key, struct{}]
 	byUID   map[key]key // of those that were found, for resources without a name
 	running int         // lookups
 	closed  bool
@@ -57,12 +60,18 @@ type pending struct {
 func newTable(size int, ttl time.Duration, find func(context.Context, subject) answer) *table {
 	t := &table{ttl: ttl, find: find, byUID: map[key]key{}, begun: time.Now(), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	entries, err := simplelru.NewLRU(size, t.removed)
-	if err != nil {
-		panic(err) // Config.Validate has rejected such a size.
-	}
-	t.entries = entries
+	t.entries = newLRU(size, t.removed)
+	t.large = newLRU(maxLarge, func(k key, _ struct{}) { t.entries.Remove(k) })
 	return t
+}
+
+// newLRU returns a map that drops the entries that were not used for the longest time.
+func newLRU[K comparable, V any](size int, removed func(K, V)) *simplelru.LRU[K, V] {
+	entries, err := simplelru.NewLRU(size, removed)
+	if err != nil {
+		panic(err) // The size is not positive.
+	}
+	return entries
 }
 
 func (t *table) keyOf(s subject) key {
@@ -84,8 +93,11 @@ func (t *table) get(s subject) (answer, *pending) {
 		return answer{outcome: outcomeNotFound}, nil
 	}
 	e, ok := t.entries.Get(k)
-	if !ok {
+	switch {
+	case !ok:
 		e = &entry{}
+	case e.known.isLarge:
+		t.large.Get(k)
 	}
 	if t.now() >= e.until && e.pending == nil && t.running < maxLookups && !t.closed {
 		t.beginLocked(k, e, s)
@@ -124,6 +136,9 @@ func (t *table) end(k key, e *entry, s subject, found answer) {
 		e.byUID = t.keyOf(s.withoutName())
 		t.byUID[e.byUID] = k
 	}
+	if found.isLarge && t.entries.Contains(k) {
+		t.large.Add(k, struct{}{})
+	}
 	e.pending.answer = e.known
 	close(e.pending.done)
 	e.pending = nil
@@ -131,6 +146,7 @@ func (t *table) end(k key, e *entry, s subject, found answer) {
 
 // removed is called under the lock when entries has dropped an entry.
 func (t *table) removed(k key, e *entry) {
+	t.large.Remove(k)
 	if t.byUID[e.byUID] == k {
 		delete(t.byUID, e.byUID)
 	}
