@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -192,4 +193,13 @@ func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		return f.RoundTripper.RoundTrip(r)
 	}
+}
+
+// tracesOf are traces with a resource for an object.
+func tracesOf(o apitest.Object) ptrace.Traces {
+	data := ptrace.NewTraces()
+	attributes := data.ResourceSpans().AppendEmpty().Resource().Attributes()
+	attributes.PutStr("k8s.namespace.name", o.Namespace)
+	attributes.PutStr("k8s.pod.name", o.Name)
+	return data
 }
