@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"internal/userconfig":     {}, // All components use it.
 	"internal/kubeclient":     {"internal/userconfig"},
 	"internal/owners":         {"internal/userconfig"},
-	"internal/rights":         {}, // kube_owners uses it, too.
+	"internal/rights":         {},                          // kube_owners uses it, too.
 	"resolver":                {"resolver/internal/kinds"}, // It is a module of its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},

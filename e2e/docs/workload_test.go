@@ -57,7 +57,7 @@ func send(t *testing.T, gateway string, logs plog.Logs) {
 	t.Helper()
 	connection, err := grpc.NewClient(gateway, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	_, err = plogotlp.NewGRPCClient(connection).Export(t.Context(), plogotlp.NewExportRequestFromLogs(logs), grpc.WaitForReady(true))
 	require.NoError(t, err)
 }

@@ -26,7 +26,7 @@ type Status struct {
 	logger *zap.Logger
 
 	// mu guards the following.
-	mu       sync.Mutex
+	mu      sync.Mutex
 	hosts   []component.Host   // one for each pipeline's instance of the receiver
 	failing map[string]failure // by the failing part of the receiver
 	standby bool               // another process leads
