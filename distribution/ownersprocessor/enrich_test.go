@@ -143,7 +143,7 @@ func TestNothingIsEverWrong(t *testing.T) {
 func TestOneRequestOfDataIsLookedUpAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newCluster()
-		api.Delay = 10 * time.Millisecond
+		api.SetDelay(10 * time.Millisecond)
 		e := newEnricher(t, api, nil)
 		all, waited := send(t, e, pod, database, agent, backup, canary)
 		assert.Equal(t, []string{"Deployment/fe", "StatefulSet/db", "DaemonSet/agent", "CronJob/backup", "Rollout/canary"}, all)
@@ -162,7 +162,7 @@ func TestDataGoesOnWhenAnObjectIsSlow(t *testing.T) {
 		api := newCluster()
 		e := newEnricher(t, api, nil)
 		send(t, e, pod) // the kinds
-		api.Delay = time.Second
+		api.SetDelay(time.Second)
 		all, waited := send(t, e, database, agent, pod)
 		assert.Equal(t, []string{"", "", "Deployment/fe"}, all)
 		assert.Equal(t, wait, waited, "for all together")
@@ -366,21 +366,28 @@ func TestTheMemoryOfManyAnnotationsIsBounded(t *testing.T) {
 	})
 }
 
+// running returns how many lookups run.
+func running(e *enricher) int {
+	e.table.mu.Lock()
+	defer e.table.mu.Unlock()
+	return e.table.running
+}
+
 func TestNoMoreLookupsThanTheLimitRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newCluster()
 		e := newEnricher(t, api, nil)
 		send(t, e, pod)
-		api.Delay = time.Second
+		api.SetDelay(time.Second)
 		var many []apitest.Object
 		for i := range 2 * maxLookups {
 			many = append(many, object("v1", "Pod", fmt.Sprint("p-", i), fmt.Sprint("u-", i), stateful))
 		}
 		_, waited := send(t, e, many...)
 		assert.Equal(t, wait, waited)
-		assert.Equal(t, maxLookups, e.table.running)
+		assert.Equal(t, maxLookups, running(e))
 		time.Sleep(time.Minute)
-		assert.Zero(t, e.table.running)
+		assert.Zero(t, running(e))
 	})
 }
 
@@ -394,7 +401,7 @@ func TestResourcesAreCountedByWhatBecameOfThem(t *testing.T) {
 		}
 		e := newEnricherWith(t, api, nil, settings)
 		send(t, e, pod, agent, apitest.Object{Namespace: "shop", Name: "gone"}, apitest.Object{})
-		api.Delay = time.Second
+		api.SetDelay(time.Second)
 		send(t, e, database)
 		point := func(result string, n int64) metricdata.DataPoint[int64] {
 			return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(
