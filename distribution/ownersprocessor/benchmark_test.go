@@ -77,7 +77,7 @@ func BenchmarkKnown(b *testing.B) {
 		}
 		report(b, pods)
 	})
-	s, ok := subjectOf(data.ResourceMetrics().At(0).Resource().Attributes(), true, e.uses)
+	s, ok := subjectOf(data.ResourceMetrics().At(0).Resource().Attributes(), true, e.extractor.Uses())
 	require.True(b, ok)
 	known, _ := e.table.get(s)
 	b.Run("only writing", func(b *testing.B) {
@@ -113,7 +113,7 @@ func TestWhatIsKnownNeedsNoMemory(t *testing.T) {
 	found := 0
 	allocations := testing.AllocsPerRun(10, func() {
 		for _, a := range attributes {
-			s, _ := subjectOf(a, true, e.uses)
+			s, _ := subjectOf(a, true, e.extractor.Uses())
 			if known, _ := e.table.get(s); known.outcome == outcomeFound {
 				found++
 			}

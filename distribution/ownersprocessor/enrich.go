@@ -42,7 +42,7 @@ func (e *enricher) enrich(ctx context.Context, n int, isMetric bool, resource fu
 	var waiting []unanswered
 	for i := range n {
 		attributes := resource(i)
-		s, ok := subjectOf(attributes, isMetric, e.uses)
+		s, ok := subjectOf(attributes, isMetric, e.extractor.Uses())
 		if !ok {
 			counts[outcomeUntouched]++
 			continue

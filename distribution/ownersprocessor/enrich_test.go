@@ -25,6 +25,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/ownersprocessor/internal/metadatatest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
@@ -366,6 +367,47 @@ func TestTheMemoryOfManyAnnotationsIsBounded(t *testing.T) {
 	})
 }
 
+// Anybody who may send data can make up names.
+func TestNamesThatAreMadeUpDisplaceNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newCluster()
+		e := newEnricher(t, api, nil)
+		send(t, e, pod, database)
+		for i := range maxUnknown/100 + 5 {
+			var madeUp []apitest.Object
+			for j := range 100 {
+				madeUp = append(madeUp, object("v1", "Pod", fmt.Sprint("p-", i, "-", j), "u"))
+			}
+			send(t, e, madeUp...)
+			time.Sleep(100 * time.Millisecond)
+		}
+		assert.Equal(t, maxUnknown+2, e.table.entries.Len())
+		assert.Equal(t, maxUnknown, e.table.unknown.Len())
+		api.Put(object("v1", "Pod", "p-104-0", "u", stateful))
+		time.Sleep(2 * time.Minute)
+		all, _ := send(t, e, object("v1", "Pod", "p-104-0", "u"))
+		assert.Equal(t, []string{"StatefulSet/db"}, all)
+		assert.Equal(t, maxUnknown-1, e.table.unknown.Len())
+	})
+}
+
+// A tag that was there does not go because the Namespace may not be read any more.
+func TestATagStaysWhenItCannotBeReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &faulty{RoundTripper: newCluster()}
+		e := newEnricher(t, api, func(c *Config) {
+			c.Extract.Labels = []extract.Rule{{TagName: "team", Key: "team", From: "namespace"}}
+		})
+		d := described{Signal: "logs", Attributes: map[string]any{"k8s.pod.name": "fe-1-a", "k8s.namespace.name": "shop"}}
+		assert.Equal(t, "red", enriched(t, e, d).AsRaw()["team"])
+		api.fail("/api/v1/namespaces/shop", fault{status: http.StatusForbidden})
+		for range 4 {
+			time.Sleep(11 * time.Minute)
+			assert.Equal(t, "red", enriched(t, e, d).AsRaw()["team"])
+		}
+	})
+}
+
 // running returns how many lookups run.
 func running(e *enricher) int {
 	e.table.mu.Lock()
@@ -389,6 +431,15 @@ func TestNoMoreLookupsThanTheLimitRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Zero(t, running(e))
 	})
+}
+
+func TestEveryResolutionHasAnOutcome(t *testing.T) {
+	for _, resolution := range []resolver.Resolution{
+		resolver.ResolutionNotFound, resolver.ResolutionForbidden, resolver.ResolutionTimeout, resolver.ResolutionUnavailable,
+		resolver.ResolutionCycle, resolver.ResolutionDepth,
+	} {
+		assert.GreaterOrEqual(t, outcomeOf(resolution), outcomeNotFound, resolution)
+	}
 }
 
 func TestResourcesAreCountedByWhatBecameOfThem(t *testing.T) {

@@ -42,7 +42,6 @@ type enricher struct {
 	config    *Config
 	settings  processor.Settings
 	extractor *extract.Extractor
-	uses      extract.Uses
 	telemetry *telemetry
 	users     int // pipelines that have not shut down
 
@@ -67,9 +66,7 @@ func (i *instances) get(config *Config, settings processor.Settings) (*enricher,
 	if err != nil {
 		return nil, err
 	}
-	e := &enricher{
-		instances: i, config: config, settings: settings, extractor: extractor, uses: extractor.Uses(), telemetry: telemetry, users: 1,
-	}
+	e := &enricher{instances: i, config: config, settings: settings, extractor: extractor, telemetry: telemetry, users: 1}
 	i.byConfig[config] = e
 	return e, nil
 }

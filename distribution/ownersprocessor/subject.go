@@ -3,6 +3,7 @@
 package ownersprocessor
 
 import (
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -123,12 +124,7 @@ func (r *reading) add(name string, value pcommon.Value) {
 }
 
 func isOfMachine(name string) bool {
-	for _, prefix := range ofMachine {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ofMachine, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // lowest returns the kind of the object that belongs to all others that the resource names.

@@ -18,6 +18,8 @@ const (
 	maxLookups = 2000
 	// maxLarge bounds the answers with many labels and annotations: anybody may write 8 KiB of them to each object.
 	maxLarge = 2000
+	// maxUnknown bounds what could not be looked up: anybody who may send data can make up names.
+	maxUnknown = 10_000
 )
 
 // key is a hash of a subject. It takes a tenth of its memory, and nobody can guess two subjects with the same one.
@@ -36,9 +38,10 @@ type table struct {
 
 	mu      sync.Mutex // guards the following, and the entries
 	entries *simplelru.LRU[key, *entry]
-	large   *simplelru.LRU[key, struct{}]
-	byUID   map[key]key // of those that were found, for resources without a name
-	running int         // lookups
+	large   *simplelru.LRU[key, struct{}] // of entries
+	unknown *simplelru.LRU[key, struct{}] // of entries
+	byUID   map[key]key                   // of those that were found, for resources without a name
+	running int                           // lookups
 	closed  bool
 }
 
@@ -62,6 +65,7 @@ func newTable(size int, ttl time.Duration, find func(context.Context, subject) a
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.entries = newLRU(size, t.removed)
 	t.large = newLRU(maxLarge, func(k key, _ struct{}) { t.entries.Remove(k) })
+	t.unknown = newLRU(maxUnknown, t.removedUnknown)
 	return t
 }
 
@@ -125,30 +129,51 @@ func (t *table) end(k key, e *entry, s subject, found answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
-	if found.outcome == outcomeFound || e.known.outcome != outcomeFound {
+	isWhole := found.outcome == outcomeFound && !found.isPartial
+	if isWhole || e.known.outcome != outcomeFound {
 		e.known = found
 	}
 	e.until = t.now() + unknownFor
-	if found.outcome == outcomeFound && !found.isPartial {
+	if isWhole {
 		e.until = t.now() + t.ttl
 	}
-	if found.outcome == outcomeFound && s.uid != "" && t.entries.Contains(k) {
-		e.byUID = t.keyOf(s.withoutName())
-		t.byUID[e.byUID] = k
-	}
-	if found.isLarge && t.entries.Contains(k) {
-		t.large.Add(k, struct{}{})
+	if t.entries.Contains(k) { // It may have been dropped.
+		t.fileLocked(k, e, s)
 	}
 	e.pending.answer = e.known
 	close(e.pending.done)
 	e.pending = nil
 }
 
+// fileLocked notes an entry where it counts, and where it is found by its UID.
+func (t *table) fileLocked(k key, e *entry, s subject) {
+	if e.known.outcome != outcomeFound {
+		t.unknown.Add(k, struct{}{})
+		return
+	}
+	t.unknown.Remove(k)
+	if e.known.isLarge {
+		t.large.Add(k, struct{}{})
+	}
+	if s.uid != "" {
+		e.byUID = t.keyOf(s.withoutName())
+		t.byUID[e.byUID] = k
+	}
+}
+
 // removed is called under the lock when entries has dropped an entry.
 func (t *table) removed(k key, e *entry) {
 	t.large.Remove(k)
+	t.unknown.Remove(k)
 	if t.byUID[e.byUID] == k {
 		delete(t.byUID, e.byUID)
+	}
+}
+
+// removedUnknown is called under the lock when unknown has dropped a key: its subject was found, or others need its room.
+func (t *table) removedUnknown(k key, _ struct{}) {
+	if e, ok := t.entries.Peek(k); ok && e.known.outcome != outcomeFound {
+		t.entries.Remove(k)
 	}
 }
 

@@ -25,21 +25,11 @@ const (
 	outcomeFound                    // it has the attributes
 	outcomeLate                     // the lookup took too long, and goes on
 	outcomeUntouched                // it names no object, or has the attributes already
-	outcomeNotFound                 // this and the following are those of the resolver
-	outcomeForbidden
-	outcomeTimeout
-	outcomeUnavailable
-	outcomeCycle
-	outcomeDepth
+	outcomeNotFound                 // this and the following are resolutions
 )
 
 // outcomes are the values of the attribute result.
-var outcomes = [...]string{
-	outcomeFound: "found", outcomeLate: "late", outcomeUntouched: "untouched", outcomeNotFound: string(resolver.ResolutionNotFound),
-	outcomeForbidden: string(resolver.ResolutionForbidden), outcomeTimeout: string(resolver.ResolutionTimeout),
-	outcomeUnavailable: string(resolver.ResolutionUnavailable), outcomeCycle: string(resolver.ResolutionCycle),
-	outcomeDepth: string(resolver.ResolutionDepth),
-}
+var outcomes = [...]string{"", "found", "late", "untouched", "not_found", "forbidden", "timeout", "unavailable", "cycle", "depth"}
 
 // outcomeOf returns why an object or its workload is not known.
 func outcomeOf(failure resolver.Resolution) outcome {
@@ -62,9 +52,7 @@ func newTelemetry(settings processor.Settings) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{
-		Missing: rights.NewMissing(settings.Logger), builder: builder, id: attribute.String("processor", settings.ID.String()),
-	}
+	t := &telemetry{Missing: rights.NewMissing(settings.Logger), builder: builder, id: attribute.String("processor", settings.ID.String())}
 	for o, name := range outcomes {
 		t.outcomes[o] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(t.id, attribute.String("result", name)))}
 	}
