@@ -40,6 +40,7 @@ var (
 	rollout    = object("argoproj.io/v1alpha1", "Rollout", "canary", "rollout-uid")
 	canarySet  = object("apps/v1", "ReplicaSet", "canary-1", "canary-rs-uid", rollout)
 	canary     = object("v1", "Pod", "canary-1-z", "canary-uid", canarySet)
+	stranger   = apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "fe-1-a", UID: "stranger-uid"}
 	mirror     = apitest.Object{
 		APIVersion: "v1", Kind: "Pod", Namespace: "kube-system", Name: "etcd-n1", UID: "mirror-uid",
 		Annotations: map[string]string{"kubernetes.io/config.mirror": "0123456789abcdef0123456789abcdef"},
@@ -56,7 +57,7 @@ func object(apiVersion, kind, name, uid string, controller ...apitest.Object) ap
 func newCluster() *apitest.Objects {
 	api := apitest.NewObjectsInMemory()
 	api.Serve("argoproj.io/v1alpha1", "Rollout", "rollouts", true)
-	api.Put(node, namespace, deployment, replicaSet, pod, stateful, database, daemonSet, agent, cronJob, job, backup, rollout, canarySet, canary, mirror)
+	api.Put(node, namespace, deployment, replicaSet, pod, stateful, database, daemonSet, agent, cronJob, job, backup, rollout, canarySet, canary, stranger, mirror)
 	return api
 }
 

@@ -110,6 +110,15 @@ func TestPipelinesOfAConfigurationShareWhatIsKnown(t *testing.T) {
 	require.NoError(t, traces.Shutdown(t.Context()))
 }
 
+func TestTheLastPipelineEndsTheLookups(t *testing.T) {
+	e := newEnricher(t, newCluster(), nil)
+	_, err := e.instances.get(e.config, e.settings)
+	require.NoError(t, err)
+	require.NoError(t, e.Shutdown(t.Context()))
+	assert.False(t, e.table.closed)
+	assert.Len(t, e.instances.byConfig, 1)
+}
+
 func TestAnUnreadableKubeconfigIsSaid(t *testing.T) {
 	config := createDefaultConfig().(*Config)
 	config.Auth.Type, config.Auth.Kubeconfig = "kubeConfig", "testdata/missing.yaml"

@@ -80,7 +80,7 @@ func TestAWorkloadIsRightOrAbsent(t *testing.T) {
 				for range 2 { // the second time from what is known
 					attributes := enriched(t, e, d)
 					assert.Equal(t, d.Workload, workloadOf(attributes))
-					if d.Workload == "" {
+					if d.Workload == "" || d.Attributes["k8s.workload.kind"] != nil {
 						assert.Len(t, attributes.AsRaw(), len(d.Attributes), "nothing is added")
 					}
 				}
@@ -216,6 +216,22 @@ func TestWhatIsUnknownIsNotAskedAgainForAMinute(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAChainThatIsCutShortGivesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &faulty{RoundTripper: newCluster()}
+		e := newEnricher(t, api, func(c *Config) {
+			c.Extract.Metadata = []string{"service.namespace"}
+			c.ResourceAttributes.K8sOwnerName.Enabled = true
+		})
+		d := described{Signal: "logs", Attributes: map[string]any{"k8s.pod.name": "fe-1-a", "k8s.namespace.name": "shop"}}
+		api.fail("/deployments", fault{status: http.StatusInternalServerError})
+		assert.Equal(t, d.Attributes, enriched(t, e, d).AsRaw())
+		api.heal()
+		time.Sleep(unknownFor)
+		assert.Equal(t, "Deployment/fe", workloadOf(enriched(t, e, d)))
+	})
 }
 
 func TestWhatWasKnownStaysWhileTheAPIServerIsDown(t *testing.T) {

@@ -164,7 +164,6 @@ func (t *table) fileLocked(k key, e *entry, s subject) {
 // removed is called under the lock when entries has dropped an entry.
 func (t *table) removed(k key, e *entry) {
 	t.large.Remove(k)
-	t.unknown.Remove(k)
 	if t.byUID[e.byUID] == k {
 		delete(t.byUID, e.byUID)
 	}
