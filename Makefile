@@ -28,8 +28,10 @@ COMPILING := GOGC=400
 BUILD := $(COMPILING) $(CURDIR)/tools/gobuild
 
 VERSION := $(shell cat VERSION)
+# The resolver, and its tests, which need the receiver's fake API server.
+RESOLVER := resolver resolver/test
 # The modules with Go code that is not generated. make tests and lints each on its own.
-MODULES := . controlplane $(addprefix distribution/,literalenvprovider pageexporter prometheus incidentsconnector statusextension) e2e tools
+MODULES := . $(RESOLVER) controlplane $(addprefix distribution/,literalenvprovider pageexporter prometheus incidentsconnector ownersprocessor statusextension) e2e tools
 # The module whose program is in the image. make generate writes it: see distribution/builder.yaml.
 SHIPPED := distribution/otelcol
 # The sources of the Collector, and of the demo.
@@ -92,7 +94,7 @@ test: $(OTELCOL) $(CONTROLPLANE) $(SIMULATION) ## Test the receiver: unit tests,
 suite-e2e:
 	@$(call e2e,build/controlplane) $(RECEIVER_SUITES)
 suite-packages:
-	@$(RACE) $(RECEIVER_PACKAGES)
+	@$(RACE) $(RECEIVER_PACKAGES) $(foreach module,$(RESOLVER),&& (cd $(module) && $(RACE) ./...))
 # With the race detector, some packages have smaller tests, and none of their allocations.
 suite-no-race: cover
 # The race detector makes the simulation ten times slower. make test-all runs a part of it with it.
@@ -102,13 +104,17 @@ suite-simulation:
 RECEIVER_PACKAGES = $$(go list ./... | grep -v -e /test/ -e /distribution/)
 # What tests of one package execute in others counts, too.
 COVERAGE := build/coverage.out
+COVERED  := github.com/kubeevents/kubeeventsreceiver/resolver/...
 .PHONY: cover
 cover: ## Test the packages of the receiver, and fail if less than 95 % of their statements are covered
-	@mkdir -p build && $(TEST) -coverpkg=.,./internal/...,./resolver/... -coverprofile=$(COVERAGE) $(RECEIVER_PACKAGES)
+	@mkdir -p build && $(TEST) -coverpkg=.,./internal/...,$(COVERED) -coverprofile=$(COVERAGE) $(RECEIVER_PACKAGES)
+	@for module in $(RESOLVER); do \
+		(cd $$module && $(TEST) -coverpkg=$(COVERED) -coverprofile=$(CURDIR)/build/coverage-of-module.out ./...) || exit 1; \
+		grep -v ^mode: build/coverage-of-module.out >> $(COVERAGE); done
 	@go tool cover -func=$(COVERAGE) | awk '/^total:/ { print "coverage: " $$3; exit $$3 + 0 < 95 }' || \
 		{ echo "less than 95 % is covered: go tool cover -html=$(COVERAGE) shows what is not"; exit 1; }
 
-OTHER_MODULES := $(filter-out . e2e,$(MODULES))
+OTHER_MODULES := $(filter-out . e2e $(RESOLVER),$(MODULES))
 .PHONY: test-all suite-all-e2e suite-distribution suite-oldest suite-race-simulation suite-more-simulation $(addprefix suite-,$(OTHER_MODULES))
 test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_PROGRAMS) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(SIMULATION) $(OLDEST) ## Test what make test leaves out: backends, chart, page, image, real node, the oldest Kubernetes, examples
 	$(call run_suites,all-e2e race-simulation more-simulation distribution $(OTHER_MODULES) oldest)
@@ -146,7 +152,7 @@ vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver a
 .PHONY: generate
 generate: build/tools/mdatagen build/tools/builder manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
-	@for module in pageexporter incidentsconnector; do \
+	@for module in pageexporter incidentsconnector ownersprocessor; do \
 		(cd distribution/$$module && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...) || exit 1; done
 	build/tools/builder --config distribution/builder.yaml --skip-compilation
 	cd tools && go generate ./...

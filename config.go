@@ -28,6 +28,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/loop"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 	"github.com/kubeevents/kubeeventsreceiver/internal/text"
@@ -129,19 +130,7 @@ type Config struct {
 }
 
 // OwnersConfig configures the lookup of owner chains.
-type OwnersConfig struct {
-	// Enabled turns owner lookups on. Default: true.
-	Enabled bool `mapstructure:"enabled"`
-	// MaxDepth is the maximum number of owners above the involved object. Default: 10.
-	MaxDepth int `mapstructure:"max_depth"`
-	// LookupTimeout limits the time that an event waits for its owners. Default: 2s.
-	LookupTimeout time.Duration `mapstructure:"lookup_timeout"`
-	// CacheSize is the maximum number of objects in the cache. Default: 100000.
-	CacheSize int `mapstructure:"cache_size"`
-	// CacheTTL is the time after which the next use of an object reads it again, and for which a
-	// deleted object stays known after its last use. Default: 10m.
-	CacheTTL time.Duration `mapstructure:"cache_ttl"`
-}
+type OwnersConfig = owners.Config
 
 // DetailsConfig configures what the receiver reads, once each, that a few Events do not say.
 type DetailsConfig struct {
@@ -159,19 +148,7 @@ type DetailsConfig struct {
 
 // ExtractConfig selects the labels and annotations that become attributes, and the attributes of
 // the service that a record is about.
-type ExtractConfig struct {
-	// Metadata lists the attributes of the service that records have: service.name and
-	// service.namespace (the default), service.version, service.instance.id.
-	Metadata []string `mapstructure:"metadata"`
-	// OTelAnnotations makes the attribute NAME from each annotation resource.opentelemetry.io/NAME
-	// of the involved object. Default: true.
-	OTelAnnotations bool `mapstructure:"otel_annotations"`
-	// Labels has the rules for labels. A list replaces the default, which extracts tilt-manifest as
-	// tilt.manifest.
-	Labels []ExtractRule `mapstructure:"labels"`
-	// Annotations has the rules for annotations. Default: none.
-	Annotations []ExtractRule `mapstructure:"annotations"`
-}
+type ExtractConfig = extract.Config
 
 // ExtractRule extracts one label or annotation, or all whose key matches a regular expression.
 type ExtractRule = extract.Rule
@@ -200,43 +177,24 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return userconfig.Unmarsh
 func (c *Config) Validate() error {
 	_, errExtract := c.extractor()
 	return errors.Join(
-		c.validateAuth(),
+		c.auth().Check(),
 		c.validateClusterName(),
 		c.validateNamespaces(),
 		c.validateEventTypes(),
 		c.validateReasons(),
 		c.validateKinds(),
-		oneOf("start_at", c.StartAt, StartAtEnd, StartAtBeginning),
-		within("owners.max_depth", c.Owners.MaxDepth, 100),
-		above0("owners.lookup_timeout", c.Owners.LookupTimeout, "2s"),
-		within("owners.cache_size", c.Owners.CacheSize, 10_000_000),
-		above0("owners.cache_ttl", c.Owners.CacheTTL, "10m"),
+		userconfig.OneOf("start_at", c.StartAt, StartAtEnd, StartAtBeginning),
+		c.Owners.Check(),
 		errExtract,
-		zeroOrAbove("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"),
-		above0("collection_interval", c.CollectionInterval, "30s"),
+		userconfig.ZeroOrAbove("dedup_interval", c.DedupInterval, "5m, or 0s to switch it off"),
+		userconfig.Above0("collection_interval", c.CollectionInterval, "30s"),
 		c.validateStorage(),
 		c.validateElector(),
-		within("series.max", c.Series.Max, 10_000_000),
-		notBelow("series.ttl", c.Series.TTL, "collection_interval", c.CollectionInterval),
+		userconfig.Within("series.max", c.Series.Max, 10_000_000),
+		userconfig.NotBelow("series.ttl", c.Series.TTL, "collection_interval", c.CollectionInterval),
 		c.validateSwitches(),
 		c.validateRetries(),
 	)
-}
-
-func (c *Config) validateAuth() error {
-	errs := oneOf("auth_type", c.AuthType, kubeclient.AuthServiceAccount, kubeclient.AuthKubeConfig, kubeclient.AuthNone)
-	if c.AuthType != kubeclient.AuthKubeConfig {
-		for _, setting := range []struct{ key, value string }{{"kubeconfig", c.Kubeconfig}, {"context", c.Context}} {
-			if setting.value != "" {
-				errs = errors.Join(errs, fmt.Errorf("%s: %q has no effect with auth_type: %s; set auth_type: %s, or remove it",
-					setting.key, setting.value, c.AuthType, kubeclient.AuthKubeConfig))
-			}
-		}
-	}
-	if c.KubeAPIQPS != -1 && !(c.KubeAPIQPS > 0) {
-		errs = errors.Join(errs, fmt.Errorf("kube_api_qps: %v is not a valid rate; set a number above 0, or -1 for no client-side limit", c.KubeAPIQPS))
-	}
-	return errors.Join(errs, within("kube_api_burst", c.KubeAPIBurst, 1_000_000))
 }
 
 func (c *Config) validateClusterName() error {
@@ -370,8 +328,8 @@ func (c *Config) validateRetries() error {
 		errMultiplier = fmt.Errorf("retry_on_failure.multiplier: %v would make each pause shorter; set 1 or more, such as 1.5", retry.Multiplier)
 	}
 	return errors.Join(
-		above0("retry_on_failure.initial_interval", retry.InitialInterval, "1s"),
-		notBelow("retry_on_failure.max_interval", retry.MaxInterval, "retry_on_failure.initial_interval", retry.InitialInterval),
+		userconfig.Above0("retry_on_failure.initial_interval", retry.InitialInterval, "1s"),
+		userconfig.NotBelow("retry_on_failure.max_interval", retry.MaxInterval, "retry_on_failure.initial_interval", retry.InitialInterval),
 		errMultiplier,
 	)
 }
@@ -482,44 +440,6 @@ func namespacedName(text string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-func oneOf(key, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	last := len(allowed) - 1
-	return fmt.Errorf("%s: %q is not known; use %s or %s", key, value, strings.Join(allowed[:last], ", "), allowed[last])
-}
-
-// within rejects numbers below 1 and above a limit that only typing errors exceed.
-func within(key string, value, limit int) error {
-	if value >= 1 && value <= limit {
-		return nil
-	}
-	return fmt.Errorf("%s: %d is not possible; set a number from 1 to %d", key, value, limit)
-}
-
-func above0(key string, value time.Duration, example string) error {
-	if value >= time.Millisecond {
-		return nil
-	}
-	return fmt.Errorf("%s: %v is below 1ms; set a duration such as %s", key, value, example)
-}
-
-// notBelow rejects a duration that is shorter than another one.
-func notBelow(key string, value time.Duration, other string, least time.Duration) error {
-	if value >= least {
-		return above0(key, value, "1h")
-	}
-	return fmt.Errorf("%s: %v is shorter than %s, which is %v; set at least %v", key, value, other, least, least)
-}
-
-func zeroOrAbove(key string, value time.Duration, example string) error {
-	if value == 0 {
-		return nil
-	}
-	return above0(key, value, example)
-}
-
 func globs(key string, patterns []string) (errs error) {
 	for i, pattern := range patterns {
 		if problem := problemOfGlob(pattern); problem != "" {
@@ -557,21 +477,12 @@ func fixOfExpression(expression string) string {
 	return "would match nothing, because filters are globs, not regular expressions; write " + glob
 }
 
-func (c *Config) extractor() (*extract.Extractor, error) {
-	e, err := extract.New(extract.Settings{
-		Labels:      c.Extract.Labels,
-		Annotations: c.Extract.Annotations,
-		Service:     extract.Service{Metadata: c.Extract.Metadata, OTelAnnotations: c.Extract.OTelAnnotations},
-	})
-	if err != nil {
-		// Each error names its whole key.
-		return nil, errors.New("extract." + strings.ReplaceAll(err.Error(), "\n", "\nextract."))
-	}
-	return e, nil
-}
+func (c *Config) extractor() (*extract.Extractor, error) { return c.Extract.Compile() }
 
 func (c *Config) auth() kubeclient.Auth {
-	return kubeclient.Auth{Type: c.AuthType, Kubeconfig: c.Kubeconfig, Context: c.Context, Dial: c.Dial}
+	return kubeclient.Auth{
+		Type: c.AuthType, Kubeconfig: c.Kubeconfig, Context: c.Context, QPS: c.KubeAPIQPS, Burst: c.KubeAPIBurst, Dial: c.Dial,
+	}
 }
 
 func (c *Config) filter() filter.Filter {

@@ -13,6 +13,7 @@
 //go:generate mkdir -p build/schema
 //go:generate cp config.metadata.yaml build/schema/metadata.yaml
 //go:generate cp go.mod go.sum doc.go build/schema
+//go:generate ln -sfn ../../resolver build/schema/resolver
 //go:generate mdatagen build/schema/metadata.yaml
 //go:generate sh -c "sed 's/\"properties\": {/\"additionalProperties\": false, &/' build/schema/config.schema.json > config.schema.json"
 //go:generate rm -r build/schema

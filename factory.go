@@ -16,7 +16,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
-	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 )
 
 // NewFactory makes the factory of the receiver kube_events.
@@ -41,24 +41,17 @@ func createDefaultConfig() component.Config {
 	// The API server keeps the events while the pipeline rejects them, so there is no reason to
 	// give up.
 	retry.MaxElapsedTime = 0
-	lookups := resolver.DefaultSettings()
 	return &Config{
 		AuthType:     kubeclient.AuthServiceAccount,
 		KubeAPIQPS:   -1,
 		KubeAPIBurst: 100,
 		StartAt:      StartAtEnd,
-		Owners: OwnersConfig{
-			Enabled:       true,
-			MaxDepth:      lookups.MaxDepth,
-			LookupTimeout: lookups.LookupTimeout,
-			CacheSize:     lookups.CacheSize,
-			CacheTTL:      lookups.CacheTTL,
-		},
-		Details: DetailsConfig{Enabled: true, ContainerStatus: true, TemplateChanges: true},
+		Owners:       owners.DefaultConfig(),
+		Details:      DetailsConfig{Enabled: true, ContainerStatus: true, TemplateChanges: true},
 		Extract: ExtractConfig{
 			Metadata:        []string{extract.ServiceName, extract.ServiceNamespace},
 			OTelAnnotations: true,
-			Labels:          []ExtractRule{{TagName: "tilt.manifest", Key: "tilt-manifest"}},
+			Labels:          extract.DefaultLabels(),
 		},
 		CollectionInterval: 30 * time.Second,
 		Series:             SeriesConfig{Max: 30_000, TTL: time.Hour, InitialZero: true},

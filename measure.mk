@@ -50,7 +50,8 @@ generated-mutants: ## Put faults into the receiver's core that a program makes, 
 
 .PHONY: bench
 bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
-	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
+	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/...
+	@for module in resolver distribution/ownersprocessor; do (cd $$module && go test -run '^$$' -bench . -count $(or $(COUNT),1) .) || exit 1; done
 
 .PHONY: build-times
 build-times: ## Build what make run needs with an empty build cache, and print where the processor time goes

@@ -126,20 +126,7 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolve
 	if !r.config.Owners.Enabled {
 		return nil, nil
 	}
-	restConfig = rest.CopyConfig(restConfig)
-	restConfig.QPS = r.config.KubeAPIQPS
-	restConfig.Burst = r.config.KubeAPIBurst
-	return resolver.New(restConfig, resolver.Settings{
-		MaxDepth:       r.config.Owners.MaxDepth,
-		LookupTimeout:  r.config.Owners.LookupTimeout,
-		CacheSize:      r.config.Owners.CacheSize,
-		CacheTTL:       r.config.Owners.CacheTTL,
-		Namespaces:     r.config.Namespaces,
-		KeepLabel:      r.extractor.KeepLabel,
-		KeepAnnotation: r.extractor.KeepAnnotation,
-		KeepFirst:      r.extractor.KeepFirst,
-		Observer:       r.health,
-	})
+	return r.config.Owners.NewResolver(restConfig, r.extractor, len(r.config.Namespaces) > 0, r.health)
 }
 
 func (r *eventsReceiver) newDetails(restConfig *rest.Config) (*details.Details, error) {

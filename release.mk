@@ -98,13 +98,13 @@ sign: build/tools/cosign ## Sign what push and push-chart have pushed, and the c
 	@$< sign $(COSIGN_FLAGS) "$(call pushed,$(CHART_OUTPUT))"
 	@$< sign-blob $(COSIGN_FLAGS) --new-bundle-format --bundle build/dist/SHA256SUMS.sigstore.json build/dist/SHA256SUMS
 
-# The modules in directories of this repository that distribution/builder.yaml names. Go finds their
+# The resolver, and the modules in directories of this repository that distribution/builder.yaml names. Go finds their
 # versions by tags of their own.
-NESTED_MODULES := $(sort $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml))
+NESTED_MODULES := $(sort resolver $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml))
 REMOTE         ?= origin
 
 .PHONY: tags
-tags: check-release ## Push the tags of the distribution's modules to REMOTE=origin, after the tag of the version
+tags: check-release ## Push the tags of the nested modules to REMOTE=origin, after the tag of the version
 	@git push "$(REMOTE)" $(foreach module,$(NESTED_MODULES),"v$(VERSION)^{commit}:refs/tags/$(module)/v$(VERSION)")
 
 .PHONY: rehearse-release

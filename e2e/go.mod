@@ -5,6 +5,7 @@ go 1.26.0
 replace (
 	github.com/kubeevents/kubeeventsreceiver => ../
 	github.com/kubeevents/kubeeventsreceiver/controlplane => ../controlplane
+	github.com/kubeevents/kubeeventsreceiver/resolver => ../resolver
 )
 
 // Some dependencies ask for newer versions than the other modules have. With the same ones, Go compiles
@@ -78,6 +79,7 @@ require (
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/klauspost/compress v1.20.0 // indirect
+	github.com/kubeevents/kubeeventsreceiver/resolver v0.1.0 // indirect
 	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/open-telemetry/opentelemetry-collector-contrib/internal/common v0.161.0 // indirect
 	github.com/open-telemetry/opentelemetry-collector-contrib/internal/coreinternal v0.161.0 // indirect

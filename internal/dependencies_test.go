@@ -37,9 +37,12 @@ var allowed = map[string][]string{
 		"internal/logrecord", "internal/metadata", "internal/owners", "internal/progress", "internal/queue", "internal/series", "internal/watch",
 	},
 	"internal/text":           {},
-	"internal/journal":        {},                                           // kube_incidents uses it, too.
-	"internal/userconfig":     {},                                           // kube_incidents and event_page use it, too.
-	"resolver":                {"resolver/internal/kinds", "internal/text"}, // It is usable on its own.
+	"internal/journal":        {}, // kube_incidents uses it, too.
+	"internal/userconfig":     {}, // All components use it.
+	"internal/kubeclient":     {"internal/userconfig"},
+	"internal/owners":         {"internal/userconfig"},
+	"internal/rights":         {},                          // kube_owners uses it, too.
+	"resolver":                {"resolver/internal/kinds"}, // It is a module of its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},
 	"internal/event":          {"internal/semconv", "internal/text", "resolver"}, // An event names its object by a resolver.Reference.
@@ -52,7 +55,7 @@ var allowed = map[string][]string{
 	"internal/election":       {},
 	"internal/progress":       {"internal/journal", "internal/ledger"}, // What it notes is the ledger's.
 	// It is the observer of these.
-	"internal/health": {"internal/metadata", "internal/watch"},
+	"internal/health": {"internal/metadata", "internal/rights", "internal/watch"},
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.

@@ -24,7 +24,8 @@ func TestModulesShareVersions(t *testing.T) {
 	require.Greater(t, len(ours), 30)
 	for _, module := range []string{
 		"controlplane", "distribution/literalenvprovider", "distribution/otelcol", "distribution/pageexporter",
-		"distribution/prometheus", "distribution/incidentsconnector", "distribution/statusextension", "e2e", "tools", "tools/kubernetes",
+		"distribution/prometheus", "distribution/incidentsconnector", "distribution/ownersprocessor", "distribution/statusextension",
+		"e2e", "resolver", "resolver/test", "tools", "tools/kubernetes",
 	} {
 		theirs, shared := versionsIn(t, module+"/go.mod"), 0
 		for dependency, version := range ours {
@@ -45,6 +46,7 @@ func TestOwnModulesHaveTheVersion(t *testing.T) {
 	version := strings.TrimSpace(read(t, "VERSION"))
 	for _, file := range []string{
 		"distribution/builder.yaml", "distribution/otelcol/go.mod", "distribution/pageexporter/go.mod", "distribution/incidentsconnector/go.mod",
+		"distribution/ownersprocessor/go.mod", "go.mod",
 	} {
 		named := own.FindAllStringSubmatch(read(t, file), -1)
 		assert.NotEmpty(t, named, file)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -30,7 +29,10 @@ const mirrorAnnotation = "kubernetes.io/config.mirror"
 // maxFieldLength bounds the fields of a reference that are worth a lookup, except names. Nobody
 // validates the references in events, nor the length of owner references. A longer field cannot
 // name an object, but would take memory in the cache.
-const maxFieldLength = 317 // an API version: a group of 253, a slash and a version of 63
+const (
+	maxFieldLength = 317 // an API version: a group of 253, a slash and a version of 63
+	maxNameLength  = 253 // Kubernetes allows no longer names
+)
 
 // Reference names one object the way an event's involved object or an owner reference does. Every
 // field except Kind and Name may be empty. An empty UID means the object that has the name now.
@@ -40,10 +42,6 @@ type Reference struct {
 	Namespace  string
 	Name       string
 	UID        types.UID
-
-	// ObjectOnly is set if the owners of the object are not needed. If it has any, the resolution is
-	// ResolutionDepth.
-	ObjectOnly bool
 }
 
 // nameable reports whether an object with this reference can exist. The name and the namespace
@@ -58,7 +56,7 @@ func (r Reference) nameable() bool {
 
 // isSegment reports whether s is valid as one segment of a request's path.
 func isSegment(s string) bool {
-	return s != "" && len(s) <= text.MaxName && len(content.IsPathSegmentName(s)) == 0
+	return s != "" && len(s) <= maxNameLength && len(content.IsPathSegmentName(s)) == 0
 }
 
 // Object returns the object as the reference describes it, without a lookup. A kubelet writes its
@@ -93,8 +91,8 @@ type Object struct {
 	// reference.
 	Created int64
 
-	// Labels and Annotations hold only the keys that Settings keep. They are nil if no key is kept,
-	// or if the object is known only from a reference.
+	// Labels and Annotations hold what Settings.Trim leaves. They are nil if it leaves none, or if the
+	// object is known only from a reference.
 	Labels      map[string]string
 	Annotations map[string]string
 
@@ -164,10 +162,10 @@ func chooseOwner(references []metav1.OwnerReference) unique.Handle[owner] {
 	}
 	// The API server limits none of these.
 	return unique.Make(owner{
-		apiVersion: text.Value(chosen.APIVersion),
-		kind:       text.Value(chosen.Kind),
-		name:       text.Value(chosen.Name),
-		uid:        types.UID(text.Value(string(chosen.UID))),
+		apiVersion: cut(chosen.APIVersion),
+		kind:       cut(chosen.Kind),
+		name:       cut(chosen.Name),
+		uid:        types.UID(cut(string(chosen.UID))),
 		ambiguous:  ambiguous,
 	})
 }

@@ -40,9 +40,6 @@ type climb struct {
 // waits.
 func (c *climb) chain(from Reference) (Chain, bool) {
 	c.objects = make([]*Object, 0, usualLength)
-	if from.ObjectOnly {
-		c.maxDepth = 0
-	}
 	ref, dependent := from, (*Object)(nil)
 	for {
 		object, failure := c.find(ref, dependent)

@@ -52,9 +52,4 @@
 // Three types have a lock: loader, limiter and breakers, in addition to the cache. Each lock guards
 // the fields of its own file. Files share only plain values: references, keys, objects and answers.
 // The planner has no lock. It is used under that of the loader, sends nothing, and has no clock.
-//
-// # Callers that need no owners
-//
-// [Reference.ObjectOnly] saves the requests for owners that the caller does not use, for example
-// those of a Namespace.
 package resolver

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -37,7 +38,7 @@ func Example() {
 	defer server.Close()
 
 	owners, err := resolver.New(&rest.Config{Host: server.URL, UserAgent: "example"}, resolver.Settings{
-		KeepLabel: func(key string) bool { return key == "team" },
+		Trim: func(meta *metav1.PartialObjectMetadata) { delete(meta.Labels, "other") },
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -3,7 +3,6 @@
 package resolver
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -50,7 +48,7 @@ func newFetcher(b *background, clients *clients, c *cache, limiter *limiter, set
 ) *fetcher {
 	f := &fetcher{
 		clients: clients, cache: c, observer: settings.Observer, background: b, now: now, limiter: limiter,
-		trimmer: &trimmer{keys: text.Keys{Label: settings.KeepLabel, Annotation: settings.KeepAnnotation, First: settings.KeepFirst}, sets: newStringSets()},
+		trimmer: &trimmer{trim: settings.Trim, sets: newStringSets()},
 	}
 	f.breakers = &breakers{
 		background: b, timeout: settings.LookupTimeout, probe: f.probe, opened: opened,
@@ -109,7 +107,7 @@ func (f *fetcher) do(request func(context.Context) error) error {
 	err := request(ctx)
 	// A request that Close ended shows nothing about the API server.
 	if f.observer != nil && !f.background.isClosed() {
-		f.observer.LookupDone(string(cmp.Or(ResolutionOf(err), "found")), time.Since(sentAt))
+		f.observer.LookupDone(ResolutionOf(err), time.Since(sentAt))
 	}
 	return err
 }
@@ -175,25 +173,29 @@ func (f *fetcher) store(k *kinds.Kind, in collection, meta *metav1.PartialObject
 	return f.cache.store(objectKey{collection: in, name: object.Name}, object, requestedAt)
 }
 
-// trimmer converts metadata to objects and keeps only the labels and annotations that the caller
-// needs.
+// trimmer converts metadata to objects and keeps only what the caller needs.
 type trimmer struct {
-	keys text.Keys
+	trim func(*metav1.PartialObjectMetadata) // nil: neither labels nor annotations are kept
 	sets *stringSets
 }
 
 // object returns the object that meta describes. It retains nothing of meta.
 func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Object {
-	labels, annotations := t.keys.Entries(meta.Labels, meta.Annotations)
+	mirrored := meta.Annotations[mirrorAnnotation]
+	if t.trim == nil {
+		meta.Labels, meta.Annotations = nil, nil
+	} else {
+		t.trim(meta)
+	}
 	object := Object{
 		APIVersion:  k.APIVersion,
 		Kind:        k.Name.Value().Kind,
-		Namespace:   unique.Make(text.Value(meta.Namespace)).Value(),
-		Name:        strings.Clone(text.Value(meta.Name)),
-		UID:         types.UID(strings.Clone(text.Value(string(meta.UID)))),
+		Namespace:   unique.Make(cut(meta.Namespace)).Value(),
+		Name:        strings.Clone(cut(meta.Name)),
+		UID:         types.UID(strings.Clone(cut(string(meta.UID)))),
 		Created:     meta.CreationTimestamp.Unix(),
-		Labels:      t.sets.shared(labels),
-		Annotations: t.sets.shared(annotations),
+		Labels:      t.sets.shared(meta.Labels),
+		Annotations: t.sets.shared(meta.Annotations),
 		found:       true,
 	}
 	if k.Name == coreNode {
@@ -201,13 +203,20 @@ func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Obje
 	}
 	object.owner = chooseOwner(meta.OwnerReferences)
 	if object.owner == none || notWorkloads[object.owner.Value().groupKind()] {
-		object.GenerateName = unique.Make(text.Value(meta.GenerateName)).Value()
+		object.GenerateName = unique.Make(cut(meta.GenerateName)).Value()
 	}
 	if k.Name == corePod {
-		object.mirrored = types.UID(strings.Clone(text.Value(meta.Annotations[mirrorAnnotation])))
+		object.mirrored = types.UID(strings.Clone(cut(mirrored)))
 	}
 	return object
 }
+
+// maxTextLength bounds what is kept of a text that the API server does not bound. A longer one names no
+// object.
+const maxTextLength = 1 << 10
+
+// cut returns the part of a text that is kept.
+func cut(s string) string { return s[:min(len(s), maxTextLength)] }
 
 // maxSets is the maximum number of shared sets of labels.
 const maxSets = 4096
@@ -231,7 +240,7 @@ func (s *stringSets) shared(set map[string]string) map[string]string {
 		return nil
 	}
 	if largeSize(set) > 0 {
-		return set
+		return maps.Clone(set) // The original may have had more entries, and keeps the memory for them.
 	}
 	content := contentOf(set)
 	s.mu.Lock()
@@ -239,6 +248,7 @@ func (s *stringSets) shared(set map[string]string) map[string]string {
 	if known, found := s.sets.Get(content); found {
 		return known
 	}
+	set = maps.Clone(set)
 	s.sets.Add(content, set)
 	return set
 }

@@ -355,6 +355,7 @@ func (l *loader) needOfList(read *list) (need, bool) {
 // takePage caches a page and answers the climbs that wait for its objects. It returns how far the
 // list was read, and whether the next page is to be read.
 func (l *loader) takePage(from *list, planned listing, page *metav1.PartialObjectMetadataList, requestedAt time.Duration) (listing, bool) {
+	next := limitAfter(page) // What is stored is trimmed.
 	found := make(map[objectKey]*Object, len(page.Items))
 	for i := range page.Items {
 		in := collectionOf(from.kind, page.Items[i].Namespace)
@@ -369,7 +370,7 @@ func (l *loader) takePage(from *list, planned listing, page *metav1.PartialObjec
 		}
 	}
 	planned.needed = max(planned.needed, len(from.loads)) // Others have joined it.
-	planned, goesOn := l.planner.notePage(planned, page, l.now())
+	planned, goesOn := l.planner.notePage(planned, page, next, l.now())
 	if goesOn && remaining(page) > longList {
 		l.noteSlowLocked(from)
 	}

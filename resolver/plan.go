@@ -39,13 +39,13 @@ const (
 // planner decides which lists are worth being read. Everything else is read object by object. It
 // sends nothing, has no clock, and does not lock: loader does.
 type planner struct {
-	namespaces []string // of the objects that callers resolve; empty: all
-	ttl        time.Duration
-	scopes     *simplelru.LRU[collection, *scope]
+	ofNamespaces bool // no list is of the whole cluster
+	ttl          time.Duration
+	scopes       *simplelru.LRU[collection, *scope]
 }
 
 func newPlanner(settings Settings) *planner {
-	return &planner{namespaces: settings.Namespaces, ttl: settings.CacheTTL, scopes: newLRU[collection, *scope](maxScopes, nil)}
+	return &planner{ofNamespaces: settings.ListNamespacesOnly, ttl: settings.CacheTTL, scopes: newLRU[collection, *scope](maxScopes, nil)}
 }
 
 // scope has what is known of a collection. Knowledge that is older than the cache's TTL no longer
@@ -87,10 +87,10 @@ func (p *planner) scope(in collection, now time.Duration) *scope {
 // plan returns the lists to read for unknown objects of a kind: one of the cluster, or those of
 // single namespaces.
 func (p *planner) plan(k *kinds.Kind, unknown []objectKey, now time.Duration) (lists []listing) {
-	if !k.Listable || len(p.namespaces) > 0 && k.Name == coreNamespace { // A Role permits no list of Namespaces.
+	if !k.Listable || p.ofNamespaces && k.Name == coreNamespace { // A Role permits no list of Namespaces.
 		return nil
 	}
-	if k.Namespaced && len(p.namespaces) == 0 {
+	if k.Namespaced && !p.ofNamespaces {
 		if list, isWorth := p.list(collectionOf(k, ""), len(unknown), minOfCluster, now); isWorth {
 			return []listing{list}
 		}
@@ -132,11 +132,11 @@ func (p *planner) list(in collection, unknown, least int, now time.Duration) (li
 // isRecent reports whether something was at most the cache's TTL ago; 0 means that it never was.
 func (p *planner) isRecent(at, now time.Duration) bool { return at != 0 && now-at < p.ttl }
 
-// notePage notes a page. It returns how far the list was read, and whether the next page is to be
-// read.
-func (p *planner) notePage(list listing, page *metav1.PartialObjectMetadataList, now time.Duration) (read listing, goesOn bool) {
+// notePage notes a page, after which the next one should have so many objects. It returns how far the
+// list was read, and whether the next page is to be read.
+func (p *planner) notePage(list listing, page *metav1.PartialObjectMetadataList, next int, now time.Duration) (read listing, goesOn bool) {
 	list.read += len(page.Items)
-	list.limit = limitAfter(page)
+	list.limit = next
 	s := p.scope(list.in, now)
 	s.size, s.sizedAt, s.pageSize = list.read+remaining(page), max(now, 1), list.limit
 	if page.Continue != "" && len(page.Items) == 0 { // A broken server may go on for ever.

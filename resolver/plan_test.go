@@ -34,7 +34,7 @@ func readPage(p *planner, list listing, objects int, left int64) (listing, bool)
 	if left > 0 {
 		page.Continue, page.RemainingItemCount = "more", &left
 	}
-	return p.notePage(list, page, 1)
+	return p.notePage(list, page, limitAfter(page), 1)
 }
 
 func TestWhatIsListed(t *testing.T) {
@@ -62,7 +62,7 @@ func TestWhatIsListed(t *testing.T) {
 		"two objects of a namespace of unknown size": {unknown: unknownPods(2, "shop"), want: []listing{{in: ofShop, needed: 2, limit: 40}}},
 		"twenty in a cluster of unknown size":        {unknown: unknownPods(1, manyNamespaces(20)...), want: []listing{{in: ofAll, needed: 20, limit: 100}}},
 		"nineteen in as many namespaces":             {unknown: unknownPods(1, manyNamespaces(19)...)},
-		"only some namespaces are resolved":          {settings: Settings{Namespaces: []string{"shop"}}, unknown: unknownPods(40, "shop"), want: []listing{{in: ofShop, needed: 40, limit: 100}}},
+		"only namespaces are listed":                 {settings: Settings{ListNamespacesOnly: true}, unknown: unknownPods(40, "shop"), want: []listing{{in: ofShop, needed: 40, limit: 100}}},
 		"the namespace is too large":                 {before: sized(ofShop, 41), unknown: unknownPods(2, "shop"), now: minute},
 		"it is just small enough":                    {before: sized(ofShop, 40), unknown: unknownPods(2, "shop"), now: minute, want: []listing{{in: ofShop, needed: 2, limit: pageSize}}},
 		"its size was learned long ago":              {before: sized(ofShop, 400), unknown: unknownPods(2, "shop"), now: time.Hour, want: []listing{{in: ofShop, needed: 2, limit: 40}}},

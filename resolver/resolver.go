@@ -56,11 +56,26 @@ func New(restConfig *rest.Config, settings Settings) (*Resolver, error) {
 // the latest, or when ctx is done. Requests that were sent continue in the background, so that the
 // next call can use their results.
 func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
+	return r.resolve(ctx, refs, r.maxDepth)
+}
+
+// Objects returns one object for each reference, without its owners, in the order of the references.
+// [Object.Found] reports whether it was read. Like Resolve, it never fails.
+func (r *Resolver) Objects(ctx context.Context, refs []Reference) []*Object {
+	objects := make([]*Object, len(refs))
+	for i, chain := range r.resolve(ctx, refs, 0) {
+		objects[i] = chain.Objects[0]
+	}
+	return objects
+}
+
+// resolve returns chains with a maximum number of owners.
+func (r *Resolver) resolve(ctx context.Context, refs []Reference, maxDepth int) []Chain {
 	chains := make([]Chain, len(refs))
 	var cold []int
 	var known climb // Nobody keeps one that does not wait.
 	for i, ref := range refs {
-		known = climb{cache: r.cache, loader: r.loader, maxDepth: r.maxDepth}
+		known = climb{cache: r.cache, loader: r.loader, maxDepth: maxDepth}
 		if chain, isKnown := known.chain(ref); isKnown {
 			chains[i] = chain
 			r.observeHits(known.known)
@@ -69,20 +84,20 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 		}
 	}
 	if len(cold) > 0 {
-		r.resolveCold(ctx, refs, cold, chains)
+		r.resolveCold(ctx, refs, maxDepth, cold, chains)
 	}
 	return chains
 }
 
 // resolveCold climbs the chains that need requests, each in a goroutine of its own.
-func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int, chains []Chain) {
+func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, maxDepth int, cold []int, chains []Chain) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.lookupTimeout, errLookupTimeout)
 	defer cancel()
 	defer context.AfterFunc(r.background.ctx, cancel)()
 	var climbs sync.WaitGroup
 	for _, i := range cold {
 		climbs.Go(func() {
-			waiting := climb{cache: r.cache, loader: r.loader, maxDepth: r.maxDepth, ctx: ctx}
+			waiting := climb{cache: r.cache, loader: r.loader, maxDepth: maxDepth, ctx: ctx}
 			chains[i], _ = waiting.chain(refs[i])
 			r.observeHits(waiting.known)
 		})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -22,16 +23,14 @@ type Settings struct {
 	// chain of a deleted object stays in the cache after its last use. 0 means 10 minutes.
 	CacheTTL time.Duration
 
-	// Namespaces are the namespaces of the objects that callers resolve; empty means all. If
-	// there are any, no list of a namespaced kind is of the whole cluster.
-	Namespaces []string
+	// ListNamespacesOnly is set if the objects are in a few namespaces, or if Roles permit to read only
+	// these. Then no list is of the whole cluster.
+	ListNamespacesOnly bool
 
-	// KeepLabel and KeepAnnotation report whether objects keep a key; nil keeps none. An object keeps
-	// at most 128 labels and annotations of 8 KiB in all: KeepFirst reports whether a key comes before
-	// others; nil: none does. All are called concurrently.
-	KeepLabel      func(key string) bool
-	KeepAnnotation func(key string) bool
-	KeepFirst      func(key string) bool
+	// Trim is called with the metadata of each object that was read, before the resolver keeps what it
+	// needs of it: all labels and annotations that Trim leaves. It may change everything, and is called
+	// concurrently. Nil leaves neither labels nor annotations.
+	Trim func(*metav1.PartialObjectMetadata)
 
 	// Concurrency is the maximum number of concurrent reads of one kind of object; 0 means 100. An
 	// eighth as many lists may be added.
@@ -79,9 +78,9 @@ func (s Settings) withDefaults() (Settings, error) {
 // Observer observes the resolver's requests. Its methods are called concurrently and must not
 // block.
 type Observer interface {
-	// LookupDone is called after each request. The result is "found", "not_found", "forbidden",
-	// "timeout" or "unavailable".
-	LookupDone(result string, took time.Duration)
+	// LookupDone is called after each request. The failure is empty if it brought an object or a list,
+	// else what ResolutionOf returns.
+	LookupDone(failure Resolution, took time.Duration)
 	// CacheHit is called for each object that the resolver returned without a request.
 	CacheHit()
 	// Forbidden is called after each request that failed because the permission for verb ("get" or

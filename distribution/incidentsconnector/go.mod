@@ -63,3 +63,5 @@ require (
 replace github.com/kubeevents/kubeeventsreceiver => ../..
 
 replace github.com/kubeevents/kubeeventsreceiver/distribution/statusextension => ../statusextension
+
+replace github.com/kubeevents/kubeeventsreceiver/resolver => ../../resolver

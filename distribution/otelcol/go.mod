@@ -8,6 +8,7 @@ require (
 	github.com/kubeevents/kubeeventsreceiver v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.1.0
+	github.com/kubeevents/kubeeventsreceiver/distribution/ownersprocessor v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.1.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/statusextension v0.1.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.161.0
@@ -40,6 +41,7 @@ require (
 	go.opentelemetry.io/collector/processor/batchprocessor v0.161.0
 	go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.161.0
 	go.opentelemetry.io/collector/receiver v1.67.0
+	go.opentelemetry.io/collector/receiver/otlpreceiver v0.161.0
 	go.opentelemetry.io/collector/service v0.161.0
 	golang.org/x/sys v0.49.0
 )
@@ -108,6 +110,7 @@ require (
 	github.com/knadh/koanf/maps v0.1.3 // indirect
 	github.com/knadh/koanf/providers/confmap v1.0.1 // indirect
 	github.com/knadh/koanf/v2 v2.3.6 // indirect
+	github.com/kubeevents/kubeeventsreceiver/resolver v0.1.0 // indirect
 	github.com/lightstep/go-expohisto v1.0.0 // indirect
 	github.com/lufia/plan9stats v0.0.0-20260330125221-c963978e514e // indirect
 	github.com/magefile/mage v1.15.0 // indirect
@@ -198,6 +201,7 @@ require (
 	go.opentelemetry.io/collector/internal/componentalias v0.161.0 // indirect
 	go.opentelemetry.io/collector/internal/fanoutconsumer v0.161.0 // indirect
 	go.opentelemetry.io/collector/internal/memorylimiter v0.161.0 // indirect
+	go.opentelemetry.io/collector/internal/sharedcomponent v0.161.0 // indirect
 	go.opentelemetry.io/collector/internal/telemetry v0.161.0 // indirect
 	go.opentelemetry.io/collector/pdata v1.67.0 // indirect
 	go.opentelemetry.io/collector/pdata/pprofile v0.161.0 // indirect
@@ -286,6 +290,10 @@ replace github.com/kubeevents/kubeeventsreceiver/distribution/statusextension v0
 replace github.com/kubeevents/kubeeventsreceiver v0.1.0 => ../..
 
 replace github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.1.0 => ../pageexporter
+
+replace github.com/kubeevents/kubeeventsreceiver/distribution/ownersprocessor v0.1.0 => ../ownersprocessor
+
+replace github.com/kubeevents/kubeeventsreceiver/resolver => ../../resolver
 
 replace github.com/prometheus/prometheus => ../prometheus
 

@@ -40,3 +40,5 @@ require (
 )
 
 replace github.com/kubeevents/kubeeventsreceiver => ../..
+
+replace github.com/kubeevents/kubeeventsreceiver/resolver => ../../resolver

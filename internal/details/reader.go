@@ -25,7 +25,7 @@ import (
 
 // Observer observes how reads end. Its methods may be called concurrently.
 type Observer interface {
-	LookupDone(result string, took time.Duration)
+	LookupDone(failure resolver.Resolution, took time.Duration)
 	Forbidden(verb string, resource schema.GroupResource, namespace string)
 }
 
@@ -228,11 +228,7 @@ func (p path) absolute() []string {
 
 // note notes how a read ended.
 func (r *reader) note(p path, failure resolver.Resolution, isAnswered bool, took time.Duration) {
-	result := string(failure)
-	if failure == "" {
-		result = "found"
-	}
-	r.observer.LookupDone(result, took)
+	r.observer.LookupDone(failure, took)
 	if failure == resolver.ResolutionForbidden {
 		r.observer.Forbidden(p.verb(), p.gr(), p.namespace)
 	}

@@ -43,6 +43,37 @@ type Rule struct {
 	From string `mapstructure:"from"`
 }
 
+// Config has what a user configures. The processor kube_owners has the same options.
+type Config struct {
+	// Metadata lists the attributes of the service that records have: service.name and
+	// service.namespace (the default), service.version, service.instance.id.
+	Metadata []string `mapstructure:"metadata"`
+	// OTelAnnotations makes the attribute NAME from each annotation resource.opentelemetry.io/NAME
+	// of the involved object. Default: true.
+	OTelAnnotations bool `mapstructure:"otel_annotations"`
+	// Labels has the rules for labels. A list replaces the default, which extracts tilt-manifest as
+	// tilt.manifest.
+	Labels []Rule `mapstructure:"labels"`
+	// Annotations has the rules for annotations. Default: none.
+	Annotations []Rule `mapstructure:"annotations"`
+}
+
+// DefaultLabels returns the rules for labels without a configuration.
+func DefaultLabels() []Rule { return []Rule{{TagName: "tilt.manifest", Key: "tilt-manifest"}} }
+
+// Compile compiles the rules. The error names the whole key of each invalid one.
+func (c Config) Compile() (*Extractor, error) {
+	e, err := New(Settings{
+		Labels:      c.Labels,
+		Annotations: c.Annotations,
+		Service:     Service{Metadata: c.Metadata, OTelAnnotations: c.OTelAnnotations},
+	})
+	if err != nil {
+		return nil, errors.New("extract." + strings.ReplaceAll(err.Error(), "\n", "\nextract."))
+	}
+	return e, nil
+}
+
 // originOf returns one of the constants; empty: a kind.
 func originOf(from string) string {
 	for _, origin := range []string{FromNearest, FromNamespace, FromNode, FromEvent} {

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/rights"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -20,6 +21,7 @@ import (
 type Health struct {
 	*Status
 	*Telemetry
+	missing *rights.Missing
 }
 
 // New returns a Health without failures. The error is that of the meter provider.
@@ -28,7 +30,7 @@ func New(settings receiver.Settings) (*Health, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Health{newStatus(settings.Logger), telemetry}, nil
+	return &Health{newStatus(settings.Logger), telemetry, rights.NewMissing(settings.Logger)}, nil
 }
 
 // Restarting implements watch.Observer.
@@ -44,5 +46,5 @@ func (h *Health) Restarting(namespace string, cause watch.Cause, err error) {
 func (h *Health) Forbidden(verb string, resource schema.GroupResource, namespace string) {
 	h.builder.KubeEventsOwnerLookupsForbidden.Add(context.Background(), 1, h.id,
 		metric.WithAttributes(attribute.String("verb", verb), attribute.String("resource", resource.String())))
-	h.logForbidden(verb, resource, namespace)
+	h.missing.Forbidden(verb, resource, namespace)
 }

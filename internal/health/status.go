@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
@@ -27,11 +26,10 @@ type Status struct {
 	logger *zap.Logger
 
 	// mu guards the following.
-	mu       sync.Mutex
-	hosts    []component.Host              // one for each pipeline's instance of the receiver
-	failing  map[string]failure            // by the failing part of the receiver
-	standby  bool                          // another process leads
-	reported map[schema.GroupResource]bool // the log has that a permission for these owners is missing
+	mu      sync.Mutex
+	hosts   []component.Host   // one for each pipeline's instance of the receiver
+	failing map[string]failure // by the failing part of the receiver
+	standby bool               // another process leads
 
 	tagsLeftOut sync.Once // the log has it
 }
@@ -44,7 +42,7 @@ type failure struct {
 }
 
 func newStatus(logger *zap.Logger) *Status {
-	return &Status{logger: logger, failing: map[string]failure{}, reported: map[schema.GroupResource]bool{}}
+	return &Status{logger: logger, failing: map[string]failure{}}
 }
 
 // AddHost adds the host of a pipeline's instance of the receiver. The status is reported to each.
@@ -142,49 +140,6 @@ func (s *Status) Answered(namespace string) { s.Works(streamOf(namespace), "Watc
 func (s *Status) WentBack(namespace string, known, now uint64) {
 	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts are kept",
 		zap.String("events_of", where(namespace)), zap.Uint64("known_version", known), zap.Uint64("current_version", now))
-}
-
-// builtIn are the resources on the way from a pod to its workload in each cluster, and those that
-// extract reads. Without permission for one of them, the workload of records is an object below the
-// right one, or tags are missing.
-var builtIn = map[schema.GroupResource]bool{
-	{Resource: "pods"}:                        true,
-	{Resource: "namespaces"}:                  true,
-	{Resource: "nodes"}:                       true,
-	{Resource: "replicationcontrollers"}:      true,
-	{Group: "apps", Resource: "replicasets"}:  true,
-	{Group: "apps", Resource: "deployments"}:  true,
-	{Group: "apps", Resource: "statefulsets"}: true,
-	{Group: "apps", Resource: "daemonsets"}:   true,
-	{Group: "batch", Resource: "jobs"}:        true,
-	{Group: "batch", Resource: "cronjobs"}:    true,
-}
-
-// confidential are resources that nobody should grant for the sake of events about them.
-var confidential = map[schema.GroupResource]bool{{Resource: "configmaps"}: true, {Resource: "secrets"}: true}
-
-// logForbidden logs a missing permission for owners, once. Users may omit it on purpose, and no event
-// is lost, so the status stays OK. An object that may not be read is the workload, so that what a
-// custom resource lacks is no reason for a warning.
-func (s *Status) logForbidden(verb string, resource schema.GroupResource, namespace string) {
-	if confidential[resource] || verb == "list" && !builtIn[resource] {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.reported[resource] {
-		return
-	}
-	s.reported[resource] = true
-	fields := []zap.Field{
-		zap.String("verb", verb), zap.String("resource", resource.String()), zap.String("namespace", namespace),
-		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: ['%s'], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)),
-	}
-	if builtIn[resource] {
-		s.logger.Warn("Missing permission for this kind of owner. Without get, chains end at such an object, and its labels are missing; without list, each object is one request", fields...)
-		return
-	}
-	s.logger.Info("No permission to read this kind of owner; such an object is the workload. With the rule, records also have its labels and its own owners", fields...)
 }
 
 // TagsLeftOut logs once that records have more tags than they have room for.

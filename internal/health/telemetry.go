@@ -3,6 +3,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -190,7 +191,8 @@ func (t *Telemetry) NotSaved() {
 }
 
 // LookupDone implements resolver.Observer.
-func (t *Telemetry) LookupDone(result string, took time.Duration) {
+func (t *Telemetry) LookupDone(failure resolver.Resolution, took time.Duration) {
+	result := cmp.Or(string(failure), "found")
 	t.builder.KubeEventsOwnerLookups.Add(context.Background(), 1, t.id, metric.WithAttributes(attribute.String("result", result)))
 	t.builder.KubeEventsOwnerLookupDuration.Record(context.Background(), took.Seconds(), t.id)
 }

@@ -76,7 +76,7 @@ func measureEverything(t *testing.T, id string, collector *componenttest.Telemet
 	telemetry.Dropped(1)
 	telemetry.NotSaved()
 	telemetry.Restarting("", watch.CauseExpired, nil)
-	telemetry.LookupDone("found", time.Second)
+	telemetry.LookupDone("", time.Second)
 	telemetry.Forbidden("get", schema.GroupResource{Resource: "pods"}, "")
 }
 

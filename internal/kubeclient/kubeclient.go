@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/userconfig"
 )
 
 // The ways to find the API server and to authenticate to it.
@@ -40,11 +41,34 @@ const (
 
 // Auth has the settings of the connection to the API server.
 type Auth struct {
-	Type       string // one of the Auth constants
-	Kubeconfig string // with AuthKubeConfig: a path; empty means the usual loading rules
-	Context    string // with AuthKubeConfig: empty means the current context
+	// Type is one of the Auth constants.
+	Type string `mapstructure:"auth_type"`
+	// Kubeconfig is a path, with AuthKubeConfig; empty means the usual loading rules.
+	Kubeconfig string `mapstructure:"kubeconfig"`
+	// Context is one of the kubeconfig; empty means the current context.
+	Context string `mapstructure:"context"`
+	// QPS limits the lookups per second; -1: the API server limits them. Burst may exceed it at once.
+	QPS   float32 `mapstructure:"kube_api_qps"`
+	Burst int     `mapstructure:"kube_api_burst"`
 	// Dial opens the connections. Nil means with client-go's default timeouts.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `mapstructure:"-"`
+}
+
+// Check returns what is wrong with each option, and the fix.
+func (a Auth) Check() error {
+	errs := userconfig.OneOf("auth_type", a.Type, AuthServiceAccount, AuthKubeConfig, AuthNone)
+	if a.Type != AuthKubeConfig {
+		for _, setting := range []struct{ key, value string }{{"kubeconfig", a.Kubeconfig}, {"context", a.Context}} {
+			if setting.value != "" {
+				errs = errors.Join(errs, fmt.Errorf("%s: %q has no effect with auth_type: %s; set auth_type: %s, or remove it",
+					setting.key, setting.value, a.Type, AuthKubeConfig))
+			}
+		}
+	}
+	if a.QPS != -1 && !(a.QPS > 0) {
+		errs = errors.Join(errs, fmt.Errorf("kube_api_qps: %v is not a valid rate; set a number above 0, or -1 for no client-side limit", a.QPS))
+	}
+	return errors.Join(errs, userconfig.Within("kube_api_burst", a.Burst, 1_000_000))
 }
 
 // RESTConfig returns the configuration for the settings. The error names what could not be read and
@@ -58,6 +82,7 @@ func RESTConfig(auth Auth, version string) (*rest.Config, error) {
 	if config.Dial = auth.Dial; config.Dial == nil {
 		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
+	config.QPS, config.Burst = auth.QPS, auth.Burst
 	config.ContentType = protobuf
 	config.AcceptContentTypes = protobuf + "," + json
 	return config, nil

@@ -147,7 +147,7 @@ func writeResource(attributes pcommon.Map, cluster semconv.Cluster, o *observati
 	}
 	node, _ := event.Node(o.Event, o.Chain.Objects)
 	put.StringIfNew("k8s.node.name", node)
-	writeOwners(put, o.Chain)
+	put.Owners(o.Chain)
 	writeTags(put, o.Tags.Resource)
 }
 
@@ -164,21 +164,6 @@ func writeInvolved(put semconv.Writer, o *observation.Observation) {
 func writeTags(put semconv.Writer, tags []extract.Tag) {
 	for _, tag := range tags {
 		put.StringIfNew(tag.Name, tag.Value)
-	}
-}
-
-func writeOwners(put semconv.Writer, chain resolver.Chain) {
-	owners := chain.Objects[1:]
-	if len(owners) > 0 {
-		put.Identity(semconv.Owner, owners[0])
-		names := make([]string, len(owners))
-		for i, owner := range owners {
-			names[i] = semconv.QualifiedName(owner)
-		}
-		put.Strings("k8s.owner.chain", names)
-	}
-	if end := chain.End(); end != nil {
-		put.Identity(semconv.Workload, end)
 	}
 }
 

@@ -3,6 +3,9 @@
 package owners
 
 import (
+	"context"
+	"sync"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
@@ -17,12 +20,14 @@ type lookups struct {
 	uses       extract.Uses
 	references []resolver.Reference
 	chains     []resolver.Chain
+	named      []resolver.Reference // Namespaces and Nodes, whose owners are not needed
+	objects    []*resolver.Object
 	needs      []needs // one for each observation
 
-	index map[resolver.Reference]int
+	index, indexOfNamed map[resolver.Reference]int
 }
 
-// needs are the objects that one observation needs, as indexes of references, or none.
+// needs are the objects that one observation needs, as indexes of references and of named, or none.
 type needs struct {
 	involved, namespace, node int
 	container                 string // empty if tags do not depend on it
@@ -37,11 +42,13 @@ func newLookups(observations []observation.Observation, uses extract.Uses) *look
 		references: make([]resolver.Reference, 0, len(observations)),
 		needs:      make([]needs, len(observations)),
 		index:      make(map[resolver.Reference]int, len(observations)),
+
+		indexOfNamed: map[resolver.Reference]int{},
 	}
 	for i := range observations {
 		ev := observations[i].Event
 		involved := event.Involved(ev)
-		n := needs{involved: l.add(involved), namespace: none, node: none}
+		n := needs{involved: add(l.index, &l.references, involved), namespace: none, node: none}
 		if uses.Namespace {
 			n.namespace = l.addNamed("Namespace", ev.Namespace)
 		}
@@ -56,12 +63,23 @@ func newLookups(observations []observation.Observation, uses extract.Uses) *look
 	return l
 }
 
-func (l *lookups) add(ref resolver.Reference) int {
-	n, ok := l.index[ref]
+// resolve looks everything up. The resolver requests together what two calls at the same time need.
+func (l *lookups) resolve(ctx context.Context, r *resolver.Resolver) {
+	var named sync.WaitGroup
+	if len(l.named) > 0 {
+		named.Go(func() { l.objects = r.Objects(ctx, l.named) })
+	}
+	l.chains = r.Resolve(ctx, l.references)
+	named.Wait()
+}
+
+// add returns where a reference is in a list that names each object once.
+func add(index map[resolver.Reference]int, references *[]resolver.Reference, ref resolver.Reference) int {
+	n, ok := index[ref]
 	if !ok {
-		n = len(l.references)
-		l.index[ref] = n
-		l.references = append(l.references, ref)
+		n = len(*references)
+		index[ref] = n
+		*references = append(*references, ref)
 	}
 	return n
 }
@@ -71,7 +89,7 @@ func (l *lookups) addNamed(kind, name string) int {
 	if name == "" {
 		return none
 	}
-	return l.add(resolver.Reference{APIVersion: "v1", Kind: kind, Name: name, ObjectOnly: true})
+	return add(l.indexOfNamed, &l.named, resolver.Reference{APIVersion: "v1", Kind: kind, Name: name})
 }
 
 // nodeOf returns the name of the event's Node, unless this is the involved object itself.
@@ -135,9 +153,9 @@ func (l *lookups) node(n needs, chain []*resolver.Object, ev *corev1.Event) *res
 
 // found returns what was looked up. An object that was not found has neither labels nor
 // annotations.
-func (l *lookups) found(reference int) *resolver.Object {
-	if reference == none {
+func (l *lookups) found(named int) *resolver.Object {
+	if named == none {
 		return nil
 	}
-	return l.chains[reference].Objects[0]
+	return l.objects[named]
 }

@@ -28,8 +28,8 @@ func New(r *resolver.Resolver, extractor *extract.Extractor) *Owners {
 }
 
 // Resolve adds to each observation the owners of its involved object, and its tags, as far as they
-// are known before the context ends. One call of the resolver looks up everything that the
-// observations need.
+// are known before the context ends. Everything that the observations need is looked up at the same
+// time.
 func (o *Owners) Resolve(ctx context.Context, observations []observation.Observation) {
 	if o.resolver == nil {
 		o.nameInvolved(observations)
@@ -39,7 +39,7 @@ func (o *Owners) Resolve(ctx context.Context, observations []observation.Observa
 		return
 	}
 	l := newLookups(observations, o.extractor.Uses())
-	l.chains = o.resolver.Resolve(ctx, l.references)
+	l.resolve(ctx, o.resolver)
 	o.add(observations, l)
 }
 

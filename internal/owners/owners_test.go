@@ -53,8 +53,8 @@ type fixture struct {
 }
 
 // LookupDone, CacheHit and Forbidden implement resolver.Observer.
-func (*fixture) LookupDone(string, time.Duration) {}
-func (*fixture) CacheHit()                        {}
+func (*fixture) LookupDone(resolver.Resolution, time.Duration) {}
+func (*fixture) CacheHit()                                     {}
 func (f *fixture) Forbidden(verb string, resource schema.GroupResource, _ string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,9 +67,9 @@ func newFixture(t *testing.T, labels ...extract.Rule) *fixture {
 	require.NoError(t, err)
 	f := &fixture{api: apitest.NewObjects(t)}
 	f.api.Put(shop, otherSpace, node1, deployment, pod)
-	r, err := resolver.New(f.api.RESTConfig(), resolver.Settings{
-		LookupTimeout: 10 * time.Second, KeepLabel: extractor.KeepLabel, KeepAnnotation: extractor.KeepAnnotation, Observer: f,
-	})
+	config := DefaultConfig()
+	config.LookupTimeout = 10 * time.Second
+	r, err := config.NewResolver(f.api.RESTConfig(), extractor, false, f)
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	f.Owners = New(r, extractor)

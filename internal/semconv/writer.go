@@ -112,6 +112,22 @@ func (w Writer) Identity(names Identity, o *resolver.Object) {
 	w.String(names.uid, string(o.UID))
 }
 
+// Owners writes the owners of a chain's first object, and the workload, if they are known.
+func (w Writer) Owners(chain resolver.Chain) {
+	owners := chain.Objects[1:]
+	if len(owners) > 0 {
+		w.Identity(Owner, owners[0])
+		names := make([]string, len(owners))
+		for i, owner := range owners {
+			names[i] = QualifiedName(owner)
+		}
+		w.Strings("k8s.owner.chain", names)
+	}
+	if end := chain.End(); end != nil {
+		w.Identity(Workload, end)
+	}
+}
+
 // QualifiedName returns kind.group/name as kubectl writes it, without a group for core kinds.
 func QualifiedName(o *resolver.Object) string {
 	kind := strings.ToLower(o.Kind)

@@ -132,8 +132,8 @@ func newRemote(t *testing.T) (directory string) {
 	return directory
 }
 
-// nestedModules are the directories of modules that the manifest of the builder names. Go finds their
-// versions only with tags of their own.
+// nestedModules are the directories of the resolver, and of modules that the manifest of the builder names. Go finds
+// their versions only with tags of their own.
 func nestedModules(t *testing.T, sources string) (directories []string) {
 	t.Helper()
 	manifest := read(t, sources, "distribution/builder.yaml")
@@ -141,7 +141,7 @@ func nestedModules(t *testing.T, sources string) (directories []string) {
 		directories = append(directories, match[1])
 	}
 	require.NotEmpty(t, directories)
-	return directories
+	return append(directories, "resolver")
 }
 
 // pushedTo reads the file that a target writes about what it pushed.

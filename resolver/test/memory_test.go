@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
@@ -20,7 +21,7 @@ func TestWhatIsKnownIsServedForTheTTL(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(pod, replicaSet, deployment)
 	clock, observed := newClock(), &observed{}
-	r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: ttl, KeepLabel: keepAll, Observer: observed})
+	r := newResolver(t, api, resolver.Settings{Now: clock.Now, CacheTTL: ttl, Trim: keepLabels, Observer: observed})
 	resolve(t, r, refTo(pod))
 	api.Seen()
 
@@ -223,4 +224,4 @@ func TestMoreObjectsAtOnceThanTheCacheHolds(t *testing.T) {
 	require.Equal(t, 3, r.Len())
 }
 
-func keepAll(string) bool { return true }
+func keepLabels(meta *metav1.PartialObjectMetadata) { meta.Annotations = nil }

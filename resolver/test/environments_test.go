@@ -125,7 +125,7 @@ func TestAnAnswerThatComesLateRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		api.Put(node)
-		r := inMemory(t, api, resolver.Settings{KeepLabel: keepAll, CacheTTL: time.Minute, LookupTimeout: 50 * time.Millisecond})
+		r := inMemory(t, api, resolver.Settings{Trim: keepLabels, CacheTTL: time.Minute, LookupTimeout: 50 * time.Millisecond})
 		resolve(t, r, refTo(deploymentLabelled(api, "old")))
 		time.Sleep(2 * time.Minute)
 		deploymentLabelled(api, "new")

@@ -120,7 +120,7 @@ func TestManyUnknownObjectsAreListed(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		pods := append(crowd(api, "shop", 100), crowd(api, "bank", 100)...)
 		crowd(api, "town", 1500)
-		r := inMemory(t, api, resolver.Settings{Namespaces: []string{"shop", "bank", "town"}})
+		r := inMemory(t, api, resolver.Settings{ListNamespacesOnly: true})
 		requireComplete(t, r.Resolve(t.Context(), pods))
 		require.Equal(t, []string{
 			"/api/v1/namespaces/bank/pods?list",
@@ -193,7 +193,7 @@ func TestANamespaceThatMayNotBeListed(t *testing.T) {
 		api, clock := apitest.NewObjectsInMemory(), newClock()
 		pods := crowd(api, "shop", 20)
 		api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
-		r := inMemory(t, api, resolver.Settings{Now: clock.Now, Namespaces: []string{"shop"}})
+		r := inMemory(t, api, resolver.Settings{Now: clock.Now, ListNamespacesOnly: true})
 		requireComplete(t, r.Resolve(t.Context(), pods[:10]))
 		require.Len(t, podRequests(api), 1+10, "its objects are read one by one")
 		requireComplete(t, r.Resolve(t.Context(), pods[10:]))
@@ -441,7 +441,7 @@ func TestARequestThatWasNeverSentIsNoFailure(t *testing.T) {
 }
 
 // A Role can permit to read its own Namespace, but not to list all.
-func TestNamespacesAreNotListedIfOnlySomeAreResolved(t *testing.T) {
+func TestTheClusterIsNotListedIfOnlyNamespacesMayBe(t *testing.T) {
 	api := apitest.NewObjects(t)
 	var refs []resolver.Reference
 	for i := range 30 {
@@ -449,7 +449,7 @@ func TestNamespacesAreNotListedIfOnlySomeAreResolved(t *testing.T) {
 		api.Put(o)
 		refs = append(refs, refTo(o))
 	}
-	r := newResolver(t, api, resolver.Settings{Namespaces: []string{"n0"}})
+	r := newResolver(t, api, resolver.Settings{ListNamespacesOnly: true})
 	requireComplete(t, r.Resolve(t.Context(), refs))
 	require.False(t, slices.ContainsFunc(api.Seen(), isListPath))
 }

@@ -168,11 +168,14 @@ func withUID(o apitest.Object, uid string) apitest.Object {
 func TestAnObjectWithoutItsOwners(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(pod, replicaSet, deployment)
-	ref := refTo(pod)
-	ref.ObjectOnly = true
-	r := newResolver(t, api, resolver.Settings{})
-	require.Equal(t, "Pod/shop/fe-1-a=p1: depth", text(resolve(t, r, ref)))
-	require.Equal(t, []string{api.Path(pod)}, api.SeenObjects())
+	gone := refTo(pod)
+	gone.Name = "gone"
+	objects := newResolver(t, api, resolver.Settings{}).Objects(t.Context(), []resolver.Reference{refTo(pod), gone})
+	require.Equal(t, "Pod/shop/fe-1-a=p1", objectText(objects[0]))
+	require.True(t, objects[0].Found())
+	require.Equal(t, "gone", objects[1].Name)
+	require.False(t, objects[1].Found())
+	require.NotContains(t, api.SeenObjects(), api.Path(replicaSet))
 }
 
 func TestDepth(t *testing.T) {
@@ -215,10 +218,12 @@ func TestKeptMetadata(t *testing.T) {
 		require.Nil(t, chain.Objects[0].Labels)
 		require.Nil(t, chain.Objects[0].Annotations)
 	})
-	t.Run("the keys that Config keeps", func(t *testing.T) {
+	t.Run("what Trim leaves", func(t *testing.T) {
 		r := newResolver(t, api, resolver.Settings{
-			KeepLabel:      func(key string) bool { return key != "pod-template-hash" },
-			KeepAnnotation: func(key string) bool { return key == "team" },
+			Trim: func(meta *metav1.PartialObjectMetadata) {
+				delete(meta.Labels, "pod-template-hash")
+				meta.Annotations = map[string]string{"team": meta.Annotations["team"]}
+			},
 		})
 		chain := resolve(t, r, refTo(pod))
 		require.Equal(t, map[string]string{"app": "fe", "tilt-manifest": "fe"}, chain.Objects[0].Labels)

@@ -3,6 +3,7 @@
 package resolver_test
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"testing"
@@ -100,13 +101,13 @@ func (o *observed) Forbidden(verb string, resource schema.GroupResource, namespa
 	o.refused = append(o.refused, verb+" "+resource.String()+" in "+namespace)
 }
 
-func (o *observed) LookupDone(result string, _ time.Duration) {
+func (o *observed) LookupDone(failure resolver.Resolution, _ time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.results == nil {
 		o.results = make(map[string]int)
 	}
-	o.results[result]++
+	o.results[cmp.Or(string(failure), "found")]++
 }
 
 func (o *observed) CacheHit() {
