@@ -365,6 +365,19 @@ func TestAServerThatHangsDelaysOneBatch(t *testing.T) {
 		"a read in the background finds that it works again")
 }
 
+// TestAFailureOfLongAgoSaysNothing: the first read after a minute is sent.
+func TestAFailureOfLongAgoSaysNothing(t *testing.T) {
+	s := newServer(t)
+	s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+	pods := schema.GroupResource{Resource: "pods"}
+	for open, ago := range map[bool]time.Duration{true: openFor / 2, false: openFor + time.Second} {
+		s.reader.breakers[pods] = &breaker{failures: failuresInARow, failure: resolver.ResolutionTimeout, retryAt: time.Now().Add(-ago)}
+		s.pods.Purge()
+		assert.Equal(t, open, s.ask(t, restart("BackOff", 21, 1)).Resolution == resolver.ResolutionTimeout)
+		s.reader.trials.Wait()
+	}
+}
+
 func TestReadsOfANamespaceAreLimited(t *testing.T) {
 	s := newServer(t)
 	var all []observation.Observation

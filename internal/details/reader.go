@@ -38,6 +38,8 @@ const (
 	// once. One timeout is enough. A read in the background, each retryAfter, closes this breaker.
 	failuresInARow = 3
 	retryAfter     = 5 * time.Second
+	// openFor is the time after which an open breaker of which nobody wanted anything says nothing any more.
+	openFor = time.Minute
 	forbiddenFor   = time.Minute
 	// maxAnswer bounds the bytes of an answer, and maxItems the objects of a list.
 	maxAnswer = 4 << 20
@@ -140,8 +142,9 @@ func (r *reader) refuses(p path) resolver.Resolution {
 			return failed.failure
 		}
 	}
-	if b := r.breakers[p.gr()]; b != nil && b.failures >= failuresInARow {
-		if now := time.Now(); now.After(b.retryAt) && r.ctx.Err() == nil {
+	b, now := r.breakers[p.gr()], time.Now()
+	if b != nil && b.failures >= failuresInARow && now.Sub(b.retryAt) < openFor {
+		if now.After(b.retryAt) && r.ctx.Err() == nil {
 			b.retryAt = now.Add(retryAfter)
 			r.trials.Go(func() { r.try(p) })
 		}

@@ -65,7 +65,7 @@ func NewObjectsInMemory() *Objects { return newObjects(nil) }
 
 func newObjects(decide func(apiserver.Request) apiserver.Answer) *Objects {
 	o := &Objects{faults: map[string]Fault{}, userAgents: map[string]bool{}}
-	o.cluster = apiserver.New(apiserver.Options{ClusterUID: "cluster-uid", Decide: decide, Read: o.countRead})
+	o.cluster = apiserver.New(apiserver.Options{KeepCreationTimes: true, ClusterUID: "cluster-uid", Decide: decide, Read: o.countRead})
 	o.Serve("networking.k8s.io/v1", "Ingress", "ingresses", true)
 	return o
 }
