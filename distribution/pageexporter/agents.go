@@ -154,11 +154,24 @@ func (t tool) filter(given json.RawMessage) (filter, error) {
 	return filterFrom(query)
 }
 
+// shortNames are those that kubectl has for kinds.
+var shortNames = map[string]string{
+	"cj": "cronjob", "deploy": "deployment", "ds": "daemonset", "hpa": "horizontalpodautoscaler", "no": "node", "po": "pod", "rs": "replicaset", "sts": "statefulset",
+}
+
+// withoutShortName returns deployment/web for deploy/web.
+func withoutShortName(name string) string {
+	if kind, rest, ok := strings.Cut(name, "/"); ok && shortNames[kind] != "" {
+		return shortNames[kind] + "/" + rest
+	}
+	return name
+}
+
 // resolve replaces the workload that is chosen by the id of the workload with this name, kind/name
 // or id; else of the one that owns such an object, such as a pod. The error is errNoWorkload, or
 // names several.
 func (v *view) resolve() error {
-	name, namespace := v.filter.Workload, v.filter.Namespace
+	name, namespace := withoutShortName(v.filter.Workload), v.filter.Namespace
 	if name == "" {
 		return nil
 	}

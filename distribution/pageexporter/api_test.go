@@ -101,9 +101,11 @@ func TestAWorkloadWithoutWhatIsChosen(t *testing.T) {
 }
 
 func TestAParameterNamesAWorkload(t *testing.T) {
-	_, body := fetch(t, boardOf(imageChange), "/api/workloads?workload=deployment/quiet")
-	assert.Contains(t, body, `"name": "quiet"`)
-	assert.NotContains(t, body, `"name": "checkout"`)
+	for _, name := range []string{"deployment/quiet", "deploy/quiet"} {
+		_, body := fetch(t, boardOf(imageChange), "/api/workloads?workload="+name)
+		assert.Contains(t, body, `"name": "quiet"`)
+		assert.NotContains(t, body, `"name": "checkout"`)
+	}
 }
 
 // TestAnErrorOnThePage is a page, which a person can read, with the status that JSON has.

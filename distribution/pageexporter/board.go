@@ -87,9 +87,10 @@ func newBoard(clock func() time.Time) *board {
 
 // live returns the model. A connector that gets the same records has one: then the page needs none of its own.
 func (b *board) live() (live *incident.Live, isOwn bool) {
+	own := b.own.Load() // Before the question: it goes only after a connector is known.
 	known := b.incidents()
 	if known == nil {
-		return b.own.Load(), true
+		return own, true
 	}
 	if b.own.Swap(nil) != nil {
 		b.shares(known.Live())

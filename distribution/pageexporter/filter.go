@@ -97,6 +97,8 @@ func filterFrom(query url.Values) (filter, error) {
 func (f *filter) settle(query url.Values) error {
 	ends := slices.DeleteFunc([]string{"before", "time", "until"}, func(name string) bool { return query.Get(name) == "" })
 	switch isChosen := f.chosenTime(); {
+	case !f.Since.IsZero() && (f.Reason != "" || f.Type != "" || f.Manifest != ""):
+		return errors.New("since goes together with namespace and workload only: what is remembered has no reason, type and manifest")
 	case len(ends) > 1:
 		return fmt.Errorf("%s are names of the same time: choose one", strings.Join(ends, " and "))
 	case !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until):

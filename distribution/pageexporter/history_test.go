@@ -14,6 +14,8 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
 
@@ -109,6 +111,17 @@ func TestProblemsOfThirtyDays(t *testing.T) {
 	assert.False(t, failed)
 	assert.Contains(t, text, `"history":[{"id":"told"`)
 
+	for path, want := range map[string]string{
+		"/api/events?since=2026-02-20T00:00:00Z":                  "since is for api/problems and api/changes only",
+		"/api/problems?since=2026-02-20T00:00:00Z&type=Warning":   "since goes together with namespace and workload only",
+		"/api/changes?since=2026-02-20T00:00:00Z&reason=BackOff":  "since goes together with namespace and workload only",
+		"/api/problems?since=2026-02-20T00:00:00Z&manifest=front": "since goes together with namespace and workload only",
+	} {
+		status, body := fetch(t, b, path)
+		assert.Equal(t, http.StatusBadRequest, status, path)
+		assert.Contains(t, body, want, path)
+	}
+
 	status, body := fetch(t, boardOf(""), "/api/problems?since=2026-02-20T00:00:00Z")
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Contains(t, body, "needs the connector kube_incidents in the logs pipelines of event_page")
@@ -136,4 +149,41 @@ func TestThePageOfThirtyDays(t *testing.T) {
 	assert.Contains(t, body, "needs the connector kube_incidents")
 	_, body = fetch(t, boardOf(""), "/")
 	assert.NotContains(t, body, "30 days")
+}
+
+// TestAPageThatSharesAModelKnowsTheSameTime as one with its own: with start_at: beginning, from the oldest event on.
+func TestAPageThatSharesAModelKnowsTheSameTime(t *testing.T) {
+	for _, shares := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, p pageOf) {
+			live := incident.NewLive(time.Now)
+			if shares {
+				p.incidents = func() statusextension.Incidents { return memory{&problem.Tracker{}, &problem.Changes{}, live} }
+			}
+			live.Begin(time.Now()) // as the connector does at its start
+			time.Sleep(2 * time.Second)
+			p.works()
+			logs := story.Records(unschedulable)[0].Logs(time.Now().Add(-40 * time.Minute))
+			live.Take(incident.FactsOf(record.Read(logs), time.Now(), true))
+			live.Use(func(*incident.Model) {}) // a look of the connector
+			p.add(logs)
+			time.Sleep(5 * time.Minute)
+			_, in := p.says()
+			assert.Equal(t, "23:20:02", in.RecordsSince.Format(time.TimeOnly), "shares: %v", shares)
+		})
+	}
+}
+
+// TestAPageBeginsToShareDuringARequest: another one has begun with the page's own model.
+func TestAPageBeginsToShareDuringARequest(t *testing.T) {
+	b := newBoard(time.Now)
+	known, isFirst := memory{&problem.Tracker{}, &problem.Changes{}, incident.NewLive(time.Now)}, true
+	b.incidents = func() statusextension.Incidents {
+		if isFirst {
+			isFirst = false
+			b.live() // Another request, when all pipelines run. It sees the connector.
+			return nil
+		}
+		return known
+	}
+	assert.NotPanics(t, func() { b.add(justNow(unschedulable)) })
 }

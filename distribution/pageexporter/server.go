@@ -101,6 +101,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload s
 		serveError(w, requestError{err, http.StatusBadRequest}, in)
 		return
 	}
+	if !f.Since.IsZero() && name != "problems" && name != "changes" {
+		serveError(w, requestError{errors.New("since is for api/problems and api/changes only"), http.StatusBadRequest}, in)
+		return
+	}
 	f.Workload = cmp.Or(workload, f.Workload)
 	found, err := h.board.look(r.Context(), name, f, compute)
 	if err != nil {

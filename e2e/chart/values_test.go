@@ -277,6 +277,7 @@ config: {processors: {filter/nodes: {metric_conditions: ['datapoint.attributes["
 		logs, metrics []string
 	}{
 		"a page":                 {"page.enabled=true", mask, nil},
+		"a page, and problems":   {"page.enabled=true,problems.enabled=true", mask, nil},
 		"a page, and traces":     {endpoint + ",page.enabled=true,rollouts.enabled=true", mask, filter},
 		"traces, and no records": {"prometheus.enabled=true,rollouts.enabled=true,rollouts.endpoint=http://jaeger:4318", []string{"memory_limiter", "transform/mask"}, filter},
 		"a preset for deltas":    {"backend.preset=datadog,backend.secret=s", mask, append(filter[:2:2], "cumulative_to_delta")},

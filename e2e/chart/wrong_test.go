@@ -129,6 +129,7 @@ func TestContradictions(t *testing.T) {
 		"an endpoint of traces, but no traces": set("rollouts.endpoint=http://t:4318", "rollouts.endpoint", "rollouts.enabled=true"),
 		"two monitors":                         {[]string{"podMonitor.enabled=true", "serviceMonitor.enabled=true"}, []string{"scrape each pod twice", "enable one of them"}},
 		"no destination":                       set("otlp.endpoint=", "nothing receives the events: set otlp.endpoint", "prometheus.enabled=true", "page.enabled=true"),
+		"problems that go nowhere":             {[]string{"otlp.endpoint=", "problems.enabled=true"}, []string{"nothing receives the events: set otlp.endpoint"}},
 		"two contradictions":                   {[]string{"storage.existingClaim=events", "backend.secret=s"}, []string{"set mode=single", "set backend.preset"}},
 	})
 }

@@ -8,7 +8,7 @@
 {{- include "kube-events.merge" (list $config $sending) -}}
 {{- $_ := set $config.service "extensions" (concat $config.service.extensions (keys ($sending.extensions | default dict) | sortAlpha)) -}}
 {{- end -}}
-{{- if or .Values.rollouts.enabled .Values.problems.enabled -}}
+{{- if or .Values.rollouts.enabled (and .Values.problems.enabled (dig "service" "pipelines" dict $config)) -}}
 {{- $incidents := include "kube-events.incidents" (list . $config) | fromYaml -}}
 {{- if hasKey $incidents "Error" -}}{{- fail (printf "the chart's own configuration of problems is not valid YAML: %s" $incidents.Error) -}}{{- end -}}
 {{- include "kube-events.merge" (list $config $incidents) -}}

@@ -7,6 +7,10 @@ in addition to where they go without it.
 {{- with index . 0 -}}
 {{- $pipelines := $config.service.pipelines | default dict -}}
 {{- $logs := get $pipelines "logs" | default (dict "receivers" (list "kube_events") "processors" (concat (list "memory_limiter") .Values.extraProcessors.logs) "exporters" list) -}}
+{{- if eq (toJson $logs.exporters) (toJson (list "event_page")) }}
+exporters:
+  nop: {}
+{{- end }}
 connectors:
   kube_incidents:
     idle_timeout: {{ .Values.rollouts.idleTimeout }}
@@ -22,11 +26,12 @@ service:
       processors: {{ toJson $logs.processors }}
       exporters: {{ append $logs.exporters "kube_incidents" | toJson }}
     {{- if .Values.problems.enabled }}
-    {{- with without $logs.exporters "event_page" }}
+    {{- if $logs.exporters }}
     logs/problems:
       receivers: [kube_incidents]
       processors: {{ toJson $logs.processors }}
-      exporters: {{ toJson . }}
+      # The page reads problems from the connector: without a backend, nothing else needs their records.
+      exporters: {{ without $logs.exporters "event_page" | default (list "nop") | toJson }}
     {{- end }}
     {{- with get $pipelines "metrics" }}
     metrics/problems:

@@ -58,8 +58,14 @@ func NewModel(now time.Time) *Model {
 	return &Model{created: now, since: now, workloads: map[Key]*workload{}, drops: map[space]*Dropped{}}
 }
 
-// Begin notes that records are complete from a time on. NewModel assumes its own.
-func (m *Model) Begin(at time.Time) { m.created, m.since, m.newest = at, at, nil }
+// Begin notes that records are complete from a time on. NewModel assumes its own. What the first list has shown a moment
+// before stays.
+func (m *Model) Begin(at time.Time) {
+	if isListed := m.since.Before(m.created) && at.Sub(m.created) < firstList; !isListed {
+		m.since = at
+	}
+	m.created, m.newest = at, nil
+}
 
 // Since returns from when on records are complete.
 func (m *Model) Since(now time.Time) time.Time { return later(m.since, now.Add(-Horizon)) }
