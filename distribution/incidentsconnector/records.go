@@ -42,7 +42,11 @@ func recordOfProblem(u *problem.Update, at *incident.At, now time.Time, version 
 	r.SetObservedTimestamp(pcommon.NewTimestampFromTime(now))
 	r.SetSeverityNumber(severity)
 	r.SetSeverityText(severity.String())
-	r.Body().SetStr(u.Sentence)
+	body := u.Sentence
+	if u.State == problem.Ended {
+		body = "over after " + incident.InWords(max(0, u.Over.Sub(u.Onset))) + ": " + body
+	}
+	r.Body().SetStr(body)
 	attributes := r.Attributes()
 	attributes.PutInt("k8s.problem.schema", schema)
 	attributes.PutStr("k8s.problem.id", u.ID)
@@ -73,6 +77,7 @@ func putShown(to pcommon.Map, p *incident.Problem) {
 		return
 	}
 	to.PutInt("k8s.problem.nodes", int64(p.NodeCount))
+	to.PutStr("k8s.problem.message", p.Message)
 	putList(to, "k8s.problem.scope", p.Scope)
 	putList(to, "k8s.problem.pod.names", p.Pods)
 	putList(to, "k8s.problem.node.names", p.Nodes)

@@ -220,7 +220,7 @@ func TestAFaultOfManyIsOneProblem(t *testing.T) {
 			}
 		}
 		assert.Equal(t, 1, opened, w.lines("k8s.problem"))
-		assert.Equal(t, "pull from registry.example fails: 12 workloads in 3 namespaces, 60 pods; the cause: the registry registry.example does not answer: no such host", ended.body)
+		assert.Equal(t, "over after 3 min: pull from registry.example fails: 12 workloads in 3 namespaces, 60 pods; the cause: the registry registry.example does not answer: no such host", ended.body)
 		assert.Equal(t, map[string]any{"k8s.cluster.uid": "cluster"}, ended.resource)
 		for name, want := range map[string]any{
 			"k8s.problem.schema": int64(1), "k8s.problem.class": "image", "k8s.problem.workloads": int64(12), "k8s.problem.pods": int64(60), "k8s.problem.nodes": int64(5),
@@ -405,7 +405,7 @@ func TestAPipelineThatRejectsForAWhile(t *testing.T) {
 		w.stop(t)
 		assert.Equal(t, []string{
 			"opened: deployment web in shop: no node has room for a pod; the cause is not known",
-			"ended: deployment web in shop: no node has room for a pod; the cause is not known",
+			"ended: over after 95 s: deployment web in shop: no node has room for a pod; the cause is not known",
 		}, w.lines("k8s.problem"))
 	})
 }

@@ -67,6 +67,7 @@ type workloadAt struct {
 	events   map[string][]*Fact     // about a pod
 	limited  map[string][]time.Time // see limitedAt
 	uids     map[string]time.Time   // when the objects with its name appeared
+	appeared []time.Time            // those times, in order
 	problems []*Problem
 	changes  []*Change
 }
@@ -82,8 +83,11 @@ type states struct {
 
 func (s *states) size() int { return 180*len(s.pods) + 300*len(s.rolled) }
 
-// maxScalings bounds the scalings of a workload, the newest ones.
-const maxScalings = 500
+// maxScalings bounds the scalings of a workload, and maxRevisions its revisions, the newest ones.
+const (
+	maxScalings  = 500
+	maxRevisions = 200
+)
 
 // sign is something that shows that a problem is over, or why a container ended: the reason of an
 // Event that is no warning, or one of those below.
@@ -198,6 +202,7 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 	for _, f := range k.facts {
 		k.index(f)
 	}
+	k.appeared = slices.SortedFunc(maps.Values(k.uids), time.Time.Compare)
 	for _, r := range k.rolled {
 		if available := (sign{r.Revision, anyContainer, signAvailable}); r.Available != 0 {
 			k.times[available] = append(k.times[available], timeAt(r.Available))
@@ -247,8 +252,17 @@ func (v *cut) statesOf(w *workload, facts []*Fact) *states {
 // happened to a pod, the first and the last time count.
 func rolloutsIn(facts []*Fact) (read *rollout.Model, unread int) {
 	var records []*record.Record
-	repeats := maxScalings
+	repeats, revisions := maxScalings, map[string]bool{}
 	for _, f := range slices.Backward(facts) {
+		revision := f.Revision
+		if f.scaling != nil {
+			revision = f.scaling.Revision
+		}
+		if revisions[revision] = true; len(revisions) > maxRevisions {
+			delete(revisions, revision)
+			unread++
+			continue
+		}
 		moments, count := f.Moments, f.Count
 		if f.Pod != "" || repeats < len(moments) {
 			moments = moments[len(moments)-1:]

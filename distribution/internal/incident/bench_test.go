@@ -83,6 +83,16 @@ var attacks = map[string]func(add func(string)){
 			}
 		}
 	},
+	"revisions": func(add func(string)) {
+		for i := range 4000 {
+			add(fmt.Sprintf("10m Deployment/evil ScalingReplicaSet namespace=evil event=r%[1]d: Scaled up replica set evil-r%[1]d from 0 to 3", i))
+		}
+	},
+	"workloads of one name": func(add func(string)) {
+		for i := range 4000 {
+			add(fmt.Sprintf("10m Widget/evil !Odd namespace=evil uid=u%[1]d topuid=u%[1]d event=%[1]d: failed", i))
+		}
+	},
 	"a large workload": func(add func(string)) {
 		for i := range 1900 {
 			at := time.Duration(i) * time.Second / 2

@@ -262,6 +262,9 @@ func (w *workloadAt) restartsOf(facts []*Fact) (all []occurrence) {
 	for i, f := range facts {
 		for j, m := range f.Moments {
 			n := m.N
+			if !m.Until.IsZero() { // Nothing shows what ended the others.
+				n = 1
+			}
 			if i == 0 && j == 0 && f.Count <= f.total() {
 				n--
 			}
@@ -377,13 +380,12 @@ func (w *workloadAt) limitedAt(pod string) (times []time.Time) {
 }
 
 // recreated returns when another object with the name of a workload appeared; zero: none did.
-func (w *workloadAt) recreated(uid string) (at time.Time) {
-	for other, first := range w.uids {
-		if uid != "" && first.After(w.uids[uid]) && (at.IsZero() || first.Before(at)) && other != uid {
-			at = first
-		}
+func (w *workloadAt) recreated(uid string) time.Time {
+	i, _ := slices.BinarySearchFunc(w.appeared, w.uids[uid].Add(1), time.Time.Compare)
+	if uid == "" || i == len(w.appeared) {
+		return time.Time{}
 	}
-	return at
+	return w.appeared[i]
 }
 
 // endAfter returns when something first ended a problem, from a time on; zero: nothing did.

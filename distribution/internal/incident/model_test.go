@@ -326,3 +326,26 @@ func TestAnEventThatIsRepeatedForHours(t *testing.T) {
 		})
 	}
 }
+
+// TestLivenessKillsForADay are a problem of a probe, and no crash: each start follows a kill.
+func TestLivenessKillsForADay(t *testing.T) {
+	for _, every := range []time.Duration{2 * time.Minute, 5 * time.Minute, 9 * time.Minute} {
+		m := incident.NewModel(began.Add(-incident.Horizon))
+		see := func(at time.Duration, line string, args ...any) {
+			for _, r := range records.Records(at.String() + " " + fmt.Sprintf(line, args...)) {
+				add(m, r.Logs(began), began.Add(r.At))
+			}
+		}
+		see(0, "Pod/web-aaa-1 Started{app} node=n event=s new=1 x1/0s: Container started")
+		for i, now := 1, every; now < 24*time.Hour; i, now = i+1, now+every {
+			for j := range 3 {
+				see(now-time.Duration(3-j)*10*time.Second, "Pod/web-aaa-1 !Unhealthy{app} node=n event=u new=1 x%d/%s: Liveness probe failed: m", 3*i+j-2, every-30*time.Second)
+			}
+			see(now, "Pod/web-aaa-1 Killing{app} node=n event=k new=1 x%d/%s: Container app failed liveness probe, will be restarted", i, every)
+			see(now+time.Second, "Pod/web-aaa-1 Started{app} node=n event=s new=1 x%d/0s: Container started", i+1)
+			for _, p := range m.At(t.Context(), began.Add(now+2*time.Second), incident.Query{}).Problems() {
+				require.Equal(t, "probe", p.Class, "a kill each %v, after %v", every, now)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ type episode struct {
 // from zero of the current revision is none.
 func (w *Workload) again(h history) (cuts []episode) {
 	previous, seen := map[string]episode{}, map[string]bool{} // by controller, and by revision
-	for _, a := range w.activations() {
+	for _, a := range h.activations {
 		activation := w.Activations[a.activation]
 		before := previous[activation.Controller]
 		known := seen[a.revision] || activation.Repeated || w.wasActive(a.revision, before.start)
@@ -100,13 +101,18 @@ func (w *Workload) wasActive(revision string, other int64) bool {
 
 // history is all rollouts of a workload, in the order of time, and what was computed of revisions.
 type history struct {
-	episodes []episode
-	ends     map[string][]int64
-	steps    map[*Revision]steps
+	episodes    []episode
+	activations []episode
+	revisions   []string // in order
+	ends        map[string][]int64
+	steps       map[*Revision]steps
 }
 
 func (w *Workload) history() history {
-	h := history{ends: map[string][]int64{}, steps: map[*Revision]steps{}}
+	h := history{
+		activations: w.activations(), revisions: slices.Sorted(maps.Keys(w.Revisions)),
+		ends: map[string][]int64{}, steps: map[*Revision]steps{},
+	}
 	all := w.again(h)
 	for name, r := range w.Revisions {
 		if r.First != 0 {

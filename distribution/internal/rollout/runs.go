@@ -5,7 +5,6 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -120,9 +119,9 @@ func (w *Workload) nextOf(h history, e episode) int64 {
 // noteFormer notes how many pods of former revisions are left, and when the last of them was taken
 // away.
 func (w *Workload) noteFormer(h history, x *run) {
-	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
+	for _, name := range h.revisions {
 		r := w.Revisions[name]
-		if name == x.revision || !w.siblings(name, x.revision) || r.First >= x.start {
+		if name == x.revision || r.First >= x.start || !w.siblings(name, x.revision) {
 			continue
 		}
 		left, ended := 0, 0
@@ -311,7 +310,7 @@ func (w *Workload) isOlder(h history, x *run) bool {
 		}
 	}
 	hadPods := steps[0].From > 0 && began < max(steps[0].From, steps[0].To)
-	return hadPods || w.Activations[w.recordOf(x.episode)].Repeated
+	return hadPods || w.Activations[h.recordOf(x.episode)].Repeated
 }
 
 // count counts pods that are not gone.

@@ -60,7 +60,7 @@ func (w *Workload) Spans(revision string, o Options) (parts []Part) {
 	r, h := w.Revisions[revision], w.history()
 	runs, views := w.runs(h, revision, o)
 	for _, x := range runs {
-		part := Part{Key: "r/" + x.activation, Spans: []Span{w.rollout(x)}, Outcome: x.outcome(), News: r.News, Wait: x.wait(o)}
+		part := Part{Key: "r/" + x.activation, Spans: []Span{w.rollout(h, x)}, Outcome: x.outcome(), News: r.News, Wait: x.wait(o)}
 		if part.Outcome == Complete && len(x.initial) > 0 { // News of a later scale-up do not matter.
 			part.News = 0
 			for _, v := range x.initial {
@@ -85,9 +85,9 @@ func (w *Workload) Spans(revision string, o Options) (parts []Part) {
 }
 
 // rollout returns the span of a rollout.
-func (w *Workload) rollout(x *run) Span {
+func (w *Workload) rollout(h history, x *run) Span {
 	trace, id := w.rootID(x.episode)
-	summary, planned := w.summary(x), int64(x.planned)
+	summary, planned := w.summary(h, x), int64(x.planned)
 	s := Span{
 		Trace: trace, ID: id, Start: x.start, End: max(x.end, x.last),
 		Name: "rollout " + strings.ToLower(w.Kind) + "/" + w.Name,

@@ -47,7 +47,7 @@ func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 		runs, views := w.runs(h, revision, o)
 		for _, x := range runs {
 			if !strings.HasPrefix(w.controllerOf(revision), "cronjob.") {
-				rollouts = append(rollouts, w.summary(x))
+				rollouts = append(rollouts, w.summary(h, x))
 			}
 		}
 		for _, v := range views {
@@ -64,9 +64,9 @@ func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 	return rollouts, pods
 }
 
-func (w *Workload) summary(x *run) Rollout {
+func (w *Workload) summary(h history, x *run) Rollout {
 	s := Rollout{
-		UID: w.UID, Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: w.recordOf(x.episode), Undone: x.undone,
+		UID: w.UID, Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: h.recordOf(x.episode), Undone: x.undone,
 		Replaced: x.replaced, Images: w.Revisions[x.revision].images(), Outcome: x.outcome(), Available: x.proof,
 	}
 	if r := w.Revisions[x.replaced]; r != nil {
@@ -126,11 +126,11 @@ func (w *Workload) oldestTemplate() string {
 }
 
 // recordOf returns the UID of the record that began a rollout; empty: none that is known.
-func (w *Workload) recordOf(e episode) string {
+func (h history) recordOf(e episode) string {
 	if e.activation != "" {
 		return e.activation
 	}
-	for _, a := range w.activations() {
+	for _, a := range h.activations {
 		if a.revision == e.revision && a.start <= e.start+skew {
 			return a.activation
 		}
@@ -142,7 +142,7 @@ func (w *Workload) recordOf(e episode) string {
 // began, or was scaled down in it. Empty: no record shows it.
 func (w *Workload) replacedBy(h history, e episode) (found string) {
 	latest, until := int64(0), w.nextOf(h, e)
-	for _, name := range slices.Sorted(maps.Keys(w.Revisions)) {
+	for _, name := range h.revisions {
 		r := w.Revisions[name]
 		if name == e.revision || !w.siblings(name, e.revision) || !r.hadPodsBefore(h.stepsOf(r), e.start, until) {
 			continue
