@@ -39,8 +39,8 @@ const (
 	failuresInARow = 3
 	retryAfter     = 5 * time.Second
 	// openFor is the time after which an open breaker of which nobody wanted anything says nothing any more.
-	openFor = time.Minute
-	forbiddenFor   = time.Minute
+	openFor      = time.Minute
+	forbiddenFor = time.Minute
 	// maxAnswer bounds the bytes of an answer, and maxItems the objects of a list.
 	maxAnswer = 4 << 20
 	maxItems  = "50"
