@@ -4,6 +4,7 @@ package ownersprocessor
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"strings"
@@ -479,4 +480,73 @@ func TestResourcesAreCountedByWhatBecameOfThem(t *testing.T) {
 		}, metricdatatest.IgnoreTimestamp())
 		require.NoError(t, telemetry.Shutdown(t.Context()))
 	})
+}
+
+// TestAnOldNameIsLookedUpBeforeItIsUsed: without a UID, another object can have it.
+func TestAnOldNameIsLookedUpBeforeItIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newCluster()
+		e := newEnricher(t, api, nil)
+		workload := func() string {
+			return workloadOf(enriched(t, e, described{Signal: "logs", Attributes: map[string]any{"k8s.namespace.name": "shop", "k8s.pod.name": "db-0"}}))
+		}
+		assert.Equal(t, "StatefulSet/db", workload())
+		api.Remove(database)
+		api.Put(object("v1", "Pod", "db-0", "new-uid", daemonSet))
+		time.Sleep(24 * time.Hour)
+		assert.Equal(t, "DaemonSet/agent", workload(), "the first data after a day")
+	})
+}
+
+func TestTheUIDOfANodeDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnricher(t, newCluster(), nil)
+		got := enriched(t, e, described{Signal: "metrics", Attributes: map[string]any{"k8s.node.name": "n1", "k8s.node.uid": "uid-in-another-cluster"}}).AsRaw()
+		assert.NotContains(t, got, "k8s.workload.uid")
+	})
+}
+
+// TestAnOwnerThatWasForbiddenIsReadAMinuteLater, such as when a role is made a second after the pod.
+func TestAnOwnerThatWasForbiddenIsReadAMinuteLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &faulty{RoundTripper: newCluster()}
+		e := newEnricher(t, api, nil)
+		send(t, e, database) // the kinds
+		api.fail("/replicasets", fault{status: http.StatusForbidden})
+		send(t, e, pod)
+		time.Sleep(time.Second)
+		api.heal()
+		for range 2 {
+			time.Sleep(time.Minute + time.Second)
+			send(t, e, pod)
+		}
+		all, _ := send(t, e, pod)
+		assert.Equal(t, []string{"Deployment/fe"}, all)
+	})
+}
+
+// TestASmallTableHoldsTogether while lookups end after their entries were dropped.
+func TestASmallTableHoldsTogether(t *testing.T) {
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			api := newCluster()
+			e := newEnricher(t, api, func(c *Config) { c.Owners.CacheSize = 1 })
+			var all []apitest.Object
+			for i := range 200 {
+				all = append(all, object("v1", "Pod", fmt.Sprint("p-", i), fmt.Sprint("u-", i), stateful))
+			}
+			api.Put(all...)
+			send(t, e, pod)
+			for i := range 1000 {
+				api.SetDelay(time.Duration(random.IntN(200)) * time.Millisecond)
+				at := i/10 + random.IntN(4)
+				go send(t, e, all[at])
+				time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+			}
+			time.Sleep(time.Minute)
+			assert.LessOrEqual(t, len(e.table.byUID), 1)
+			assert.LessOrEqual(t, e.table.entries.Len(), 1)
+		})
+	}
 }

@@ -20,9 +20,10 @@ import (
 type answer struct {
 	attributes pcommon.Map // to add; only if it was found
 	outcome    outcome     // 0: it was never looked up
-	// isPartial is set if a Namespace or a Node, which tags are taken from, could not be read.
-	isPartial bool
-	isLarge   bool
+	// isPartial is set if a Namespace or a Node, which tags are taken from, could not be read, or an owner may not be
+	// read, which isForbidden says.
+	isPartial, isForbidden bool
+	isLarge                bool
 }
 
 const (
@@ -60,6 +61,9 @@ func (l *lookups) find(ctx context.Context, s subject) answer {
 	if !chain.Objects[0].Found() || chain.End() == nil {
 		return answer{outcome: outcomeOf(chain.Resolution)}
 	}
+	if s.kind == nodeKind && s.uid != "" && s.uid != string(chain.Objects[0].UID) {
+		return answer{outcome: outcomeNotFound}
+	}
 	return l.answer(s, chain, objects)
 }
 
@@ -92,6 +96,8 @@ func (l *lookups) answer(s subject, chain resolver.Chain, objects []*resolver.Ob
 			from.Node = object
 		}
 	}
+	a.isForbidden = chain.Resolution == resolver.ResolutionForbidden
+	a.isPartial = a.isPartial || a.isForbidden
 	put := semconv.Writer(a.attributes)
 	put.Owners(chain)
 	l.disabled.RemoveFrom(a.attributes)

@@ -106,8 +106,10 @@ func (t *table) get(s subject) (answer, *pending) {
 	if t.now() >= e.until && e.pending == nil && t.running < maxLookups && !t.closed {
 		t.beginLocked(k, e, s)
 	}
+	isFound := e.known.outcome == outcomeFound
+	isAnother := s.uid == "" && !e.known.isPartial && e.pending != nil // Meanwhile, another object can have the name.
 	switch {
-	case e.known.outcome == outcomeFound || e.pending == nil && e.known.outcome != outcomeUnknown:
+	case isFound && !isAnother, e.pending == nil && e.known.outcome != outcomeUnknown:
 		return e.known, nil
 	case e.pending == nil: // There is no room for a lookup, or the table is closed.
 		return answer{outcome: outcomeLate}, nil
@@ -129,15 +131,16 @@ func (t *table) end(k key, e *entry, s subject, found answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
-	isWhole := found.outcome == outcomeFound && !found.isPartial
-	if isWhole || e.known.outcome != outcomeFound {
+	isFound := found.outcome == outcomeFound
+	isWhole := isFound && !found.isPartial
+	if isWhole || e.known.outcome != outcomeFound || isFound && e.known.isForbidden {
 		e.known = found
 	}
 	e.until = t.now() + unknownFor
 	if isWhole {
 		e.until = t.now() + t.ttl
 	}
-	if t.entries.Contains(k) { // It may have been dropped.
+	if held, _ := t.entries.Peek(k); held == e { // It may have been dropped.
 		t.fileLocked(k, e, s)
 	}
 	e.pending.answer = e.known
