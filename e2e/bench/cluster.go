@@ -119,8 +119,10 @@ func (c *cluster) deploy(ctx context.Context, ns, name string, retired int, pods
 			return err
 		}
 	}
+	meta := ownedBy(deployment, "Deployment", name+"-5d8f7c9b6d", labels)
+	meta.Annotations = map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(deployment.Generation)}
 	replicaSet, err := c.client.AppsV1().ReplicaSets(ns).Create(ctx, &appsv1.ReplicaSet{
-		ObjectMeta: ownedBy(deployment, "Deployment", name+"-5d8f7c9b6d", labels),
+		ObjectMeta: meta,
 		Spec:       appsv1.ReplicaSetSpec{Selector: selector, Template: template},
 	}, metav1.CreateOptions{})
 	if err != nil {
