@@ -123,6 +123,9 @@ func (d *day) outages() {
 
 // TestADayOf300Nodes: 10,000 warnings are as few problems as a person would count.
 func TestADayOf300Nodes(t *testing.T) {
+	if isRace() {
+		t.Skip("the race detector makes it a minute longer, and it has one thread")
+	}
 	d := dayOf300Nodes()
 	assert.Greater(t, d.events, 10_000)
 	synctest.Test(t, func(t *testing.T) {

