@@ -14,6 +14,9 @@ s|^  name: .*|  name: otelcol|
 s|^  output_path: .*|  output_path: build/comparison/ocb|
 /^receivers:/a\
   - gomod: github.com/open-telemetry/opentelemetry-collector-contrib/receiver/k8seventsreceiver v0.146.0
+/^processors:/a\
+  - gomod: github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor v0.160.0
+s|=> \.\./\.\./resolver|=> ../../../resolver|
 s|=> \.\./prometheus|=> ../../../distribution/prometheus|
 $a\
   # Only tests need this module, and the module proxy does not have this version.\
