@@ -119,8 +119,10 @@ func (c *cluster) deploy(ctx context.Context, ns, name string, retired int, pods
 			return err
 		}
 	}
+	const hash = "5d8f7c9b6d"
+	labels = map[string]string{"app": name, "pod-template-hash": hash} // k8s_attributes takes the Deployment's name from it.
 	replicaSet, err := c.client.AppsV1().ReplicaSets(ns).Create(ctx, &appsv1.ReplicaSet{
-		ObjectMeta: ownedBy(deployment, "Deployment", name+"-5d8f7c9b6d", labels),
+		ObjectMeta: ownedBy(deployment, "Deployment", name+"-"+hash, labels),
 		Spec:       appsv1.ReplicaSetSpec{Selector: selector, Template: template},
 	}, metav1.CreateOptions{})
 	if err != nil {

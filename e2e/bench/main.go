@@ -108,6 +108,7 @@ var scenarios = []scenario{
 	{"rollouts", "With problems, traces and the page", runRollouts},
 	{"details", "Details on a working day", runDetails},
 	{"crashes", "Details of many crash loops", runCrashes},
+	{"owners", "The workload of other data", runOwners},
 }
 
 // scenariosNamed returns the scenarios with these names; all of them without names.
