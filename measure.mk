@@ -60,17 +60,17 @@ build-times: ## Build what make run needs with an empty build cache, and print w
 	@rm -rf build/times/cache && cd tools && go run ./buildtimes ../build/times/graphs/*
 
 .PHONY: comparison
-comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
+comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events and k8s_attributes for the benchmarks: build/comparison/otelcol
 
 # SCENARIOS names some scenarios, and BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
 # BENCH_FLAGS=-write replaces the sections of test/PERFORMANCE.md.
 .PHONY: bench-e2e
-bench-e2e: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) ## Compare the distribution's Collector with one that has k8s_events
+bench-e2e: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) ## Compare the distribution's Collector with one that has k8s_events and k8s_attributes
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
-# The distribution with k8s_events in addition: the benchmarks compare receivers, not Collectors.
+# The distribution with k8s_events and k8s_attributes in addition: the benchmarks compare components, not Collectors.
 $(COMPARISON): build/tools/builder distribution/builder.yaml e2e/bench/comparison.sed
-	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."
+	@echo "building the Collector with k8s_events and k8s_attributes (the first time takes a few minutes) ..."
 	@mkdir -p $(@D) && sed -f e2e/bench/comparison.sed distribution/builder.yaml > $(@D)/builder.yaml
 	@$(COMPILING) $< --config $(@D)/builder.yaml && mv $(@D)/ocb/otelcol $@
 

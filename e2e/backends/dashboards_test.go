@@ -45,6 +45,8 @@ var mayBeEmpty = map[string]string{
 	"otelcol_kube_events_series_overflow":                                      "there are fewer series than series.max",
 	"resolution!~":                                                             "the receiver finds the owners",
 	"k8s_container_status_last_terminated_reason":                              "no container ends: kwok runs none",
+	"k8s_pod_cpu_usage":                                                        "no agent measures pods: kwok runs none",
+	"k8s_container_restarts":                                                   "no agent measures pods: kwok runs none",
 	`group by (cluster) ({__name__=~"otelcol_kube_events_received(_total)?"})`: "no scrape here sets the label",
 }
 

@@ -84,7 +84,7 @@ func startOtelcol(t *testing.T, config string) {
 
 // underscored is a label of the metric with underscores, and dotted one with dots.
 var (
-	underscored = regexp.MustCompile(`k8s_(cluster|namespace|workload|event|object)_(name|uid|kind|reason|type)`)
+	underscored = regexp.MustCompile(`k8s_(cluster|namespace|workload|event|object)_(name|uid|kind|reason|type)|k8s_(pod_cpu_usage|container_restarts)`)
 	dotted      = regexp.MustCompile(`k8s\.(cluster|namespace|workload|event|object)\.(name|uid|kind|reason|type)`)
 )
 

@@ -27,7 +27,7 @@ func TestScenariosWork(t *testing.T) {
 	}
 	b := &benchmark{
 		lengths: shortLengths, ours: kubeEvents(otelcol), rounds: 1, controlPlane: controlplanetest.Binaries(),
-		only: strings.Join([]string{direct, stored, elected, tracesOnly, problemsAndPage, withoutDetails}, ","),
+		only: strings.Join([]string{direct, stored, elected, tracesOnly, problemsAndPage, withoutDetails, kubeOwners}, ","),
 	}
 	// On a machine that is busy with other tests, an owner may take longer than the default.
 	b.ours.receiver = "{auth_type: kubeConfig, owners: {lookup_timeout: 1m}}"
@@ -50,4 +50,4 @@ func TestScenariosWork(t *testing.T) {
 	}
 }
 
-var countsRecords = regexp.MustCompile(`^(healthy )?records (lost|without|repeated)|^(ends of|new revisions|spans)`)
+var countsRecords = regexp.MustCompile(`^(healthy )?records (lost|without|repeated)|^(ends of|new revisions|spans|open watches)`)

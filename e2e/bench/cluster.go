@@ -119,7 +119,9 @@ func (c *cluster) deploy(ctx context.Context, ns, name string, retired int, pods
 			return err
 		}
 	}
-	meta := ownedBy(deployment, "Deployment", name+"-5d8f7c9b6d", labels)
+	const hash = "5d8f7c9b6d"
+	labels = map[string]string{"app": name, "pod-template-hash": hash} // k8s_attributes takes the Deployment's name from it.
+	meta := ownedBy(deployment, "Deployment", name+"-"+hash, labels)
 	meta.Annotations = map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(deployment.Generation)}
 	replicaSet, err := c.client.AppsV1().ReplicaSets(ns).Create(ctx, &appsv1.ReplicaSet{
 		ObjectMeta: meta,

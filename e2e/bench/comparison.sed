@@ -1,6 +1,9 @@
 # Makes the manifest of the Collector that the benchmarks compare with out of distribution/builder.yaml:
-# the same components, and k8s_events in the newest version of contrib that the module proxy has and that
-# can be verified.
+# the same components, and k8s_events and k8s_attributes in the newest versions of contrib that the module proxy
+# has, that can be verified and that the Collector's version can have.
+#
+# k8s_attributes v1.0.0 is that of the Collector's version. Its tests need a module in a version that the module
+# proxy does not have (pkg/semconvtest v0.161.0). v0.160.0 is the one before.
 #
 # The checksum database does not have k8s_events v0.148.0 and v0.152.0. The module proxy does not
 # have v0.147.0, v0.149.0 to v0.151.0, v0.153.0, v0.155.0, v0.158.0 and v0.161.0; other versions were

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench compares the distribution's Collector, with the kube_events receiver, with a Collector
-// that has contrib's k8s_events receiver: the same load, in turn, in each round (A B A B), on one
-// machine. The absolute values depend on the machine. `make bench` measures what happens in one
+// that has contrib's k8s_events receiver and k8s_attributes processor: the same load, in turn, in each round
+// (A B A B), on one machine. The absolute values depend on the machine. `make bench` measures what happens in one
 // process.
 //
 //	go run ./bench [flags] [scenario...]
@@ -108,6 +108,7 @@ var scenarios = []scenario{
 	{"rollouts", "With problems, traces and the page", runRollouts},
 	{"details", "Details on a working day", runDetails},
 	{"crashes", "Details of many crash loops", runCrashes},
+	{"owners", "The workload of other data", runOwners},
 }
 
 // scenariosNamed returns the scenarios with these names; all of them without names.

@@ -41,6 +41,8 @@ type lengths struct {
 	tracesSettle time.Duration
 	crashing     int           // containers of the scenario crashes
 	crashes      time.Duration // how long they crash
+	owned        []size        // the clusters of the scenario owners
+	knownTimes   int           // how often the data of pods comes whose owners are known
 }
 
 // size is a cluster and its load.
@@ -65,6 +67,7 @@ var fullLengths = lengths{
 	healthy:    size{namespaces: 100, deployments: 800, pods: 9600, retired: 1, observations: 9600, perSecond: 1000},
 	dead:       30, tracesSettle: 75 * time.Second,
 	crashing: 1000, crashes: 4 * time.Minute,
+	owned: []size{ownersSize(10, 2000), ownersSize(50, 20_000)}, knownTimes: 100,
 }
 
 var smallSize = size{namespaces: 2, deployments: 4, pods: 40, observations: 400, updates: 80, perSecond: 400}
@@ -81,6 +84,7 @@ var shortLengths = lengths{
 	healthy:    size{namespaces: 2, deployments: 4, pods: 40, observations: 40, perSecond: 40},
 	dead:       2, connector: "settle_time: 100ms, idle_timeout: 2s", tracesSettle: 5 * time.Second,
 	crashing: 10, crashes: 15 * time.Second,
+	owned: []size{ownersSize(2, 40)}, knownTimes: 3,
 }
 
 // with returns the same cluster with another load.

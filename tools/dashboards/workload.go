@@ -16,11 +16,11 @@ const (
 	ofReason    = `k8s_event_reason=~"$reason"`
 )
 
-// The metric has metadata.generateName as the name of an object with a generated name, and records have
-// the whole name: with the five characters that Kubernetes appends.
+// The metric has metadata.generateName as the name of an object with a generated name. Records, and the metrics
+// of agents, have the whole name: with the five characters that Kubernetes appends.
 const (
 	generated        = `(-?[bcdfghjklmnpqrstvwxz2456789]{5})?`
-	ofWorkloadInLogs = `k8s_workload_name=~"($workload)` + generated + `"`
+	ofWholeName      = `k8s_workload_name=~"($workload)` + generated + `"`
 	linkWorkloadLogs = `k8s_workload_name=~"(${workload:pipe})` + generated + `"`
 )
 
@@ -46,6 +46,7 @@ func workload(v variant) layout {
 			{8, []cell{{12, reasonsOfWorkload(v, chosen)}, {12, workloadsOfNamespace(v, chosen)}}},
 			{6, []cell{{24, endsOfContainers(chosen)}}},
 		}},
+		{title: "CPU and restarts of the same workload", lines: []line{{8, []cell{{12, cpuOfWorkload()}, {12, restartsOfWorkload()}}}}},
 		{title: "Objects and messages", lines: []line{
 			{8, []cell{{24, objectsOfWorkload(v)}}},
 			{16, []cell{{24, messages("Messages", "The messages of the chosen events, the newest first.", searched(printed(recordsOfWorkload(ofReason))))}}},
@@ -55,7 +56,7 @@ func workload(v variant) layout {
 
 // recordsOfWorkload returns a LogQL query of the records of the chosen workload.
 func recordsOfWorkload(filters ...string) string {
-	return records(ofReceiver, append([]string{ofCluster, ofNamespace, ofKind, ofWorkloadInLogs}, filters...)...)
+	return records(ofReceiver, append([]string{ofCluster, ofNamespace, ofKind, ofWholeName}, filters...)...)
 }
 
 func workloadNumbers(chosen []string) []cell {
@@ -83,6 +84,28 @@ func endsOfContainers(chosen []string) cog.Builder[dashboard.Panel] {
 }
 
 const lastTerminated = "k8s_container_status_last_terminated_reason"
+
+const byWorkload = "sum by (k8s_workload_kind, k8s_workload_name) "
+
+// measured returns a selector of a metric of pods or containers that went through the processor kube_owners.
+func measured(metric string) string {
+	return metric + "{" + join(ofCluster, ofNamespace, ofKind, ofWholeName) + "}"
+}
+
+func cpuOfWorkload() cog.Builder[dashboard.Panel] {
+	usage := measured("k8s_pod_cpu_usage")
+	return lines("CPU", "Cores that the pods use, of the ten workloads with the highest use: k8s.pod.cpu.usage of contrib's kubeletstats, behind kube_owners.", units.Short, target{
+		byWorkload + "(" + usage + ") and topk(10, " + byWorkload + "(max_over_time(" + usage + "[$__range] @ end())))", workloadLegend,
+	})
+}
+
+func restartsOfWorkload() cog.Builder[dashboard.Panel] {
+	restarts := measured("k8s_container_restarts")
+	return bars("Restarts", "Restarts of containers within the time of a bar, of the ten workloads with the most: k8s.container.restarts of contrib's k8s_cluster, behind kube_owners.",
+		byWorkload+"(increase("+restarts+"[$__rate_interval])) and topk(10, "+byWorkload+"(increase("+restarts+"[$__range] @ end())) > 0)", workloadLegend)
+}
+
+const workloadLegend = "{{k8s_workload_kind}} {{k8s_workload_name}}"
 
 func reasonsOfWorkload(v variant, chosen []string) cog.Builder[dashboard.Panel] {
 	return rows("Reasons", "In the time range, by the kind of the object that the events are about.",

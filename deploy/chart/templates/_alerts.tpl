@@ -100,7 +100,7 @@ that the receiver extracts into the metric.
 {{- $query := index . 1 | replace ", tilt_manifest" $tags -}}
 {{- if $dots -}}
 {{- $query = regexReplaceAll "\"?\\b(k8s_(?:cluster|namespace|workload|event|object|problem)_(?:name|uid|kind|reason|type|class))\\b\"?" $query "\"${1}\"" -}}
-{{- $query = include "kube-events.dots" $query | replace "k8s_event_occurrences_total{" (printf "{%s, " (quote $root.Values.metricName)) | replace "k8s_problem_active{" "{\"k8s.problem.active\", " -}}
+{{- $query = include "kube-events.dots" $query | replace "k8s_event_occurrences_total{" (printf "{%s, " (quote $root.Values.metricName)) | replace "k8s_problem_active{" "{\"k8s.problem.active\", " | replace "k8s_pod_cpu_usage{" "{\"k8s.pod.cpu.usage\", " | replace "k8s_container_restarts{" "{\"k8s.container.restarts\", " -}}
 {{- else -}}
 {{- $query = $query | replace "k8s_event_occurrences_total{" (printf "%s{" $root.Values.metricName) -}}
 {{- end -}}
