@@ -54,14 +54,15 @@ func runOwners(ctx context.Context, b *benchmark) (r result, err error) {
 	compareMemory(m, r.Groups, b.owned)
 	r.Text = fmt.Sprintf(`The processors that add the workload to data of pods: kube_owners, and contrib's k8s_attributes %s. A Collector receives
 logs over OTLP and sends them on over OTLP, without batch processor, queue and compression. Real API servers have up to %s pods: ten of each
-Deployment, 13 KiB of JSON each, and nothing changes. As soon as the Collector accepts data, a request has a record of each of %s pods, whose
-resources name the UID, the name and the namespace. The request comes again each second until all arrive with the name of their
+Deployment, 13 KiB of JSON each, and nothing changes. As soon as the Collector accepts data, a request has a record of each of %s random pods,
+whose resources name the UID, the name and the namespace. The request comes again each second until all arrive with the name of their
 Deployment. Then it comes %d times, ten times a second. After that, the other pods send data in the same way. The end of a row's name says how many
 pods have sent data. kube_owners has its defaults. k8s_attributes finds pods by their UID, adds only `+"`k8s.deployment.name`"+`, and has no filter.`,
 		moduleIn(b.theirs.binary, k8sAttributesModule), thousands(b.owned[len(b.owned)-1].pods), thousands(maxResources), b.knownTimes)
 	r.Notes = []string{
 		"Each Collector is also measured with the same data and without its processor.",
-		"Requests are GET and LIST of pods, ReplicaSets and Deployments, as the API server counts them.",
+		"kube_owners adds kind, name, UID and API version of the workload, and one label. k8s_attributes takes the name from that of the ReplicaSet, and would need a watch of ReplicaSets for the UID.",
+		"Requests and watches are those of pods, ReplicaSets and Deployments, as the API server counts them.",
 		"Bytes are those on the connections, with TLS, and compressed where they are.",
 	}
 	return r, nil

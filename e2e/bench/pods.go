@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -128,13 +130,13 @@ func (d *podData) measure(ctx context.Context, knownTimes int) (values, error) {
 	return v, d.note(ctx, v, ofPods(len(d.kube.pods), len(d.kube.pods)))
 }
 
-// podSets are the pods of each request, evenly spread over the Deployments.
+// podSets are the pods of each request, in random order. Each run has the same.
 func (c *cluster) podSets() [][]corev1.ObjectReference {
-	sets := make([][]corev1.ObjectReference, max(1, len(c.pods)/maxResources))
-	for i, pod := range c.pods {
-		sets[i%len(sets)] = append(sets[i%len(sets)], pod)
+	pods := make([]corev1.ObjectReference, len(c.pods))
+	for i, place := range rand.New(rand.NewPCG(1, 2)).Perm(len(pods)) {
+		pods[place] = c.pods[i]
 	}
-	return sets
+	return slices.Collect(slices.Chunk(pods, maxResources))
 }
 
 // sendUntilComplete sends the data of pods each second until it has arrived with the workload of all.
