@@ -545,6 +545,8 @@ func TestASmallTableHoldsTogether(t *testing.T) {
 				time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
 			}
 			time.Sleep(time.Minute)
+			e.table.mu.Lock()
+			defer e.table.mu.Unlock()
 			assert.LessOrEqual(t, len(e.table.byUID), 1)
 			assert.LessOrEqual(t, e.table.entries.Len(), 1)
 		})
