@@ -541,7 +541,10 @@ func TestASmallTableHoldsTogether(t *testing.T) {
 			for i := range 1000 {
 				api.SetDelay(time.Duration(random.IntN(200)) * time.Millisecond)
 				at := i/10 + random.IntN(4)
-				go send(t, e, all[at])
+				go func() {
+					_, err := e.logs(t.Context(), logsOf(all[at]))
+					assert.NoError(t, err)
+				}()
 				time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
 			}
 			time.Sleep(time.Minute)
