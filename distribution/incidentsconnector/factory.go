@@ -4,13 +4,13 @@ package incidentsconnector
 
 import (
 	"context"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/instance"
 )
 
 // NewFactory returns the factory of the kube_incidents connector.
@@ -28,39 +28,7 @@ func NewFactory() connector.Factory {
 // instances has the tracker of each configured connector. Its outputs share it: stamped records and
 // spans must have the same ids.
 type instances struct {
-	mu       sync.Mutex
-	trackers map[*Config]*tracker
-}
-
-// trackerFor returns the tracker of a configuration. Each output releases it when it shuts down.
-func (i *instances) trackerFor(settings connector.Settings, config *Config) (*tracker, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if t := i.trackers[config]; t != nil {
-		t.outputs++
-		return t, nil
-	}
-	t, err := newTracker(settings, config)
-	if err != nil {
-		return nil, err
-	}
-	if i.trackers == nil {
-		i.trackers = map[*Config]*tracker{}
-	}
-	i.trackers[config] = t
-	t.outputs++
-	return t, nil
-}
-
-// release reports whether this was the last output of the tracker.
-func (i *instances) release(t *tracker) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if t.outputs--; t.outputs > 0 {
-		return false
-	}
-	delete(i.trackers, t.config)
-	return true
+	instance.Registry[*Config, *tracker]
 }
 
 func (i *instances) createTraces(_ context.Context, settings connector.Settings, config component.Config, next consumer.Traces) (connector.Logs, error) {
@@ -81,7 +49,7 @@ func (i *instances) createLogs(_ context.Context, settings connector.Settings, c
 }
 
 func (i *instances) create(settings connector.Settings, config component.Config, connect func(*tracker, *output)) (connector.Logs, error) {
-	t, err := i.trackerFor(settings, config.(*Config))
+	t, err := i.Get(config.(*Config), func() (*tracker, error) { return newTracker(settings, config.(*Config)) })
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (o *output) Start(ctx context.Context, host component.Host) error {
 // Shutdown ends the tracker, if no other output uses it.
 func (o *output) Shutdown(ctx context.Context) (err error) {
 	o.released.Do(func() {
-		if o.instances.release(o.tracker) {
+		if o.instances.Release(o.tracker.config) {
 			err = o.tracker.shutdown(ctx)
 		}
 	})

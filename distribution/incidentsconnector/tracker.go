@@ -42,7 +42,6 @@ type tracker struct {
 	own       attribute.KeyValue // the attribute of all metrics
 	traces    consumer.Traces    // nil: no pipeline wants spans
 	stamps    bool               // there is an output of logs
-	outputs   int                // that use the tracker; see instances
 
 	once     sync.Once
 	startErr error

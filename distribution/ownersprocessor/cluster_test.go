@@ -75,7 +75,7 @@ func newEnricherWith(t testing.TB, api http.RoundTripper, configure func(*Config
 		configure(config)
 	}
 	require.NoError(t, config.Validate())
-	all := &instances{byConfig: map[*Config]*enricher{}}
+	all := &instances{}
 	e, err := all.get(config, settings)
 	require.NoError(t, err)
 	require.NoError(t, e.connect(&rest.Config{Host: "http://api", QPS: -1, Transport: api}))

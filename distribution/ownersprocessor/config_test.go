@@ -116,7 +116,10 @@ func TestTheLastPipelineEndsTheLookups(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.Shutdown(t.Context()))
 	assert.False(t, e.table.closed)
-	assert.Len(t, e.instances.byConfig, 1)
+	again, err := e.instances.get(e.config, e.settings)
+	require.NoError(t, err)
+	assert.Same(t, e, again)
+	require.NoError(t, again.Shutdown(t.Context()))
 }
 
 func TestAnUnreadableKubeconfigIsSaid(t *testing.T) {

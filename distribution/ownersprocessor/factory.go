@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processorhelper"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/instance"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/ownersprocessor/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
@@ -20,7 +21,7 @@ import (
 
 // NewFactory returns the factory of the kube_owners processor.
 func NewFactory() processor.Factory {
-	all := &instances{byConfig: map[*Config]*enricher{}}
+	all := &instances{}
 	return processor.NewFactory(
 		metadata.Type,
 		createDefaultConfig,
@@ -32,8 +33,7 @@ func NewFactory() processor.Factory {
 
 // instances lets all pipelines of a configuration share what is known: the Collector makes a processor for each.
 type instances struct {
-	mu       sync.Mutex // guards byConfig and the users of each
-	byConfig map[*Config]*enricher
+	instance.Registry[*Config, *enricher]
 }
 
 // enricher is what the pipelines of a configuration share.
@@ -43,7 +43,6 @@ type enricher struct {
 	settings  processor.Settings
 	extractor *extract.Extractor
 	telemetry *telemetry
-	users     int // pipelines that have not shut down
 
 	start    sync.Once
 	startErr error
@@ -52,12 +51,10 @@ type enricher struct {
 }
 
 func (i *instances) get(config *Config, settings processor.Settings) (*enricher, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if e := i.byConfig[config]; e != nil {
-		e.users++
-		return e, nil
-	}
+	return i.Get(config, func() (*enricher, error) { return i.newEnricher(config, settings) })
+}
+
+func (i *instances) newEnricher(config *Config, settings processor.Settings) (*enricher, error) {
 	extractor, err := config.Extract.Compile()
 	if err != nil {
 		return nil, err
@@ -66,20 +63,7 @@ func (i *instances) get(config *Config, settings processor.Settings) (*enricher,
 	if err != nil {
 		return nil, err
 	}
-	e := &enricher{instances: i, config: config, settings: settings, extractor: extractor, telemetry: telemetry, users: 1}
-	i.byConfig[config] = e
-	return e, nil
-}
-
-// release reports whether this was the last pipeline.
-func (i *instances) release(e *enricher) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if e.users--; e.users > 0 {
-		return false
-	}
-	delete(i.byConfig, e.config)
-	return true
+	return &enricher{instances: i, config: config, settings: settings, extractor: extractor, telemetry: telemetry}, nil
 }
 
 // Start fails for what the user must fix: the configuration of the client. It does not wait for the API server.
@@ -110,7 +94,7 @@ func (e *enricher) connect(api *rest.Config) error {
 
 // Shutdown ends the lookups when the last pipeline shuts down.
 func (e *enricher) Shutdown(context.Context) error {
-	if e.instances.release(e) && e.lookups != nil {
+	if e.instances.Release(e.config) && e.lookups != nil {
 		e.lookups.resolver.Close()
 		e.table.close()
 	}
