@@ -45,6 +45,7 @@ type interval struct {
 	// canBeHarmless is set if it goes on, and there were fewer failures than make a difference.
 	canBeHarmless bool
 	end           time.Time // of the last occurrence
+	count         int64     // of the occurrences
 	older         int       // occurrences of the thread that were not looked at
 }
 
@@ -60,6 +61,7 @@ func (s *interval) add(o occurrence) {
 		s.pause = max(s.pause, o.at.Sub(s.last()))
 	}
 	s.occurrences, s.killed, s.end = append(s.occurrences, o), s.killed || o.isKill(), later(s.end, o.until)
+	s.count += o.n
 }
 
 // name identifies the problem that intervals of several pods are.
@@ -148,7 +150,7 @@ func (w *workloadAt) intervalsOf(t thread, occurrences []occurrence) (all []*int
 	}
 	if s != nil {
 		s.over, s.because = w.overAt(s, w.now)
-		s.canBeHarmless = s.over.IsZero() && s.grace > 0 && !s.killed && s.count() < s.least && !w.reportsSome(s)
+		s.canBeHarmless = s.over.IsZero() && s.grace > 0 && !s.killed && s.count < s.least && !w.reportsSome(s)
 	}
 	return slices.DeleteFunc(all, w.wasHarmless)
 }
@@ -163,14 +165,7 @@ func (w *workloadAt) wasHarmless(s *interval) bool {
 	for _, o := range s.occurrences {
 		isStart = isStart && o.at.Sub(w.startedBefore(o)) < s.grace
 	}
-	return s.count() < s.least || isStart
-}
-
-func (s *interval) count() (n int64) {
-	for _, o := range s.occurrences {
-		n += o.n
-	}
-	return n
+	return s.count < s.least || isStart
 }
 
 const podEnded = "the pod has ended"
@@ -330,7 +325,7 @@ func firstFrom(times []time.Time, from time.Time) time.Time {
 // reported each time at first: three times the longest pause between its reports show that it is
 // over. After a kill, the container has to fail again.
 func (w *workloadAt) quietOf(s *interval) time.Duration {
-	if s.grace == 0 || s.killed || s.count() < s.least || w.reportsSome(s) {
+	if s.grace == 0 || s.killed || s.count < s.least || w.reportsSome(s) {
 		return s.quiet
 	}
 	return min(s.quiet, max(probeQuiet, 3*s.pause))
