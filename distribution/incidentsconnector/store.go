@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ type part struct {
 
 func (p part) write(to *bytes.Buffer) { _ = json.NewEncoder(to).Encode(p) } // It knows no error for these types.
 
-// store keeps what the watch knows in a storage extension. Facts come from whoever uses the model; the rest belongs to the
+// store keeps what the watch knows in a storage extension. Callers of the model add facts; the rest belongs to the
 // loop of the watch. A nil store keeps nothing.
 type store struct {
 	log
@@ -85,20 +86,18 @@ func read(value []byte, w *watch, problems map[string]problem.Problem) error {
 	return nil
 }
 
-// note keeps parts for the next save. If too much waits, a snapshot replaces it.
-func (s *store) note(parts ...part) {
+// note keeps a part for the next save. If too much waits, a snapshot replaces it.
+func (s *store) note(p part) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range parts {
-		if s.behind {
-			return
-		}
-		if p.write(&s.unsaved); s.unsaved.Len() > maxUnsaved {
-			s.unsaved, s.behind = bytes.Buffer{}, true
-		}
+	if s.behind {
+		return
+	}
+	if p.write(&s.unsaved); s.unsaved.Len() > maxUnsaved {
+		s.unsaved, s.behind = bytes.Buffer{}, true
 	}
 }
 
@@ -175,12 +174,12 @@ func newChunk() *bytes.Buffer { return bytes.NewBuffer(make([]byte, 0, chunkByte
 
 // parts yields all that was reported, and the facts of the model.
 func (w *watch) parts(yield func(part) bool) {
-	for p := range w.reported {
+	waiting, opening := w.outbox.waiting()
+	for p := range w.reported(waiting, opening) {
 		if !yield(part{Problem: &p}) {
 			return
 		}
 	}
-	waiting, _ := w.outbox.waiting()
 	for change := range w.changes.All {
 		if !waiting[change.ID] && !yield(part{Change: &change}) {
 			return
@@ -194,19 +193,20 @@ func (w *watch) parts(yield func(part) bool) {
 }
 
 // reported yields the problems as they were reported. What waits for the pipeline was not: a restart reports it.
-func (w *watch) reported(yield func(problem.Problem) bool) {
-	waiting, opening := w.outbox.waiting()
-	for _, p := range w.tracker.Open {
-		if !opening[p.ID] && !yield(*p) {
-			return
+func (w *watch) reported(waiting, opening map[string]bool) iter.Seq[problem.Problem] {
+	return func(yield func(problem.Problem) bool) {
+		for _, p := range w.tracker.Open {
+			if !opening[p.ID] && !yield(*p) {
+				return
+			}
 		}
-	}
-	for _, p := range w.tracker.Closed {
-		if waiting[p.ID] {
-			p.Over = time.Time{}
-		}
-		if !opening[p.ID] && !yield(p) {
-			return
+		for _, p := range w.tracker.Closed {
+			if waiting[p.ID] {
+				p.Over = time.Time{}
+			}
+			if !opening[p.ID] && !yield(p) {
+				return
+			}
 		}
 	}
 }

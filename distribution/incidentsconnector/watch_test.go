@@ -465,7 +465,6 @@ func TestWhatAPageCanUse(t *testing.T) {
 		} {
 			status.ComponentStatusChanged(one, componentstatus.NewEvent(componentstatus.StatusStarting))
 		}
-		require.NoError(t, status.Ready())
 		extensions, began := host{component.MustNewID("kube_events_status"): status}, time.Now()
 		w := startIn(t, extensions, d, nil)
 		w.tell(t, "0s Pod/web-aaa-1 !FailedScheduling: no room\n95s Pod/web-aaa-1 Scheduled: Successfully assigned shop/web-aaa-1 to node-1\n"+
@@ -474,6 +473,7 @@ func TestWhatAPageCanUse(t *testing.T) {
 		w.stop(t)
 
 		w = startIn(t, extensions, d, nil)
+		require.NoError(t, status.Ready())
 		known := status.IncidentsFor(component.MustNewID("event_page"))
 		require.NotNil(t, known)
 		problems, changes, facts := known.Problems(began), known.Changes(began), 0

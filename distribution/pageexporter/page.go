@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
 
@@ -127,13 +128,10 @@ func (v *view) render(name string) ([]byte, error) {
 	}
 }
 
-// days is the time that the page of 30 days shows.
-const days = 30 * 24 * time.Hour
-
 // pageOfDays returns what a connector remembers of 30 days, by week.
 func (v *view) pageOfDays(less cutting) *page {
 	p := &page{Filter: v.filter, view: v}
-	since, weeks := v.now.Add(-days), map[time.Time]*week{}
+	since, weeks := v.now.Add(-problem.KeptFor), map[time.Time]*week{}
 	of := func(at time.Time) *week {
 		monday := at.UTC().Truncate(24*time.Hour).AddDate(0, 0, -(int(at.UTC().Weekday())+6)%7)
 		if weeks[monday] == nil {

@@ -45,11 +45,10 @@ type Extension struct {
 
 	mu        sync.Mutex
 	receivers map[componentstatus.InstanceID]*componentstatus.Event // the last status of each
-	takers    map[componentstatus.InstanceID]bool                   // pages and connectors
-	sources   map[componentstatus.InstanceID]bool                   // receivers of all types
+	members   map[componentstatus.InstanceID]bool                   // of pipelines: all receivers, connectors and pages
 	delivery  Delivery
-	incidents map[component.ID]Incidents
-	isWhole   bool // all pipelines run
+	incidents map[component.ID]Incidents // by connector
+	shared    map[component.ID]Incidents // by page; nil: not all components have started
 }
 
 // Incidents is what a connector kube_incidents of this Collector knows. It may be used concurrently.
@@ -77,7 +76,12 @@ func (e *Extension) Offer(connector component.ID, known Incidents) {
 func (e *Extension) Ready() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.isWhole = true
+	e.shared = map[component.ID]Incidents{}
+	for member := range e.members {
+		if page := member.ComponentID(); member.Kind() == component.KindExporter {
+			e.shared[page] = e.incidentsOf(page)
+		}
+	}
 	return nil
 }
 
@@ -89,10 +93,12 @@ func (e *Extension) NotReady() error { return nil }
 func (e *Extension) IncidentsFor(page component.ID) Incidents {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.isWhole {
-		return nil
-	}
-	of := pipelinesOf(e.takers, component.KindExporter, page)
+	return e.shared[page]
+}
+
+// incidentsOf is IncidentsFor, once all components have started.
+func (e *Extension) incidentsOf(page component.ID) Incidents {
+	of := e.pipelinesOf(component.KindExporter, page)
 	for _, connector := range slices.SortedFunc(maps.Keys(e.incidents), func(a, b component.ID) int { return strings.Compare(a.String(), b.String()) }) {
 		if e.getsTheSame(connector, of) {
 			return e.incidents[connector]
@@ -104,33 +110,28 @@ func (e *Extension) IncidentsFor(page component.ID) Incidents {
 // getsTheSame reports whether a connector is in all of some pipelines, and otherwise only in those of its output: nothing
 // else brings records there.
 func (e *Extension) getsTheSame(connector component.ID, of map[pipeline.ID]bool) bool {
-	in := pipelinesOf(e.takers, component.KindConnector, connector)
+	in := e.pipelinesOf(component.KindConnector, connector)
 	for id := range of {
 		if !in[id] {
 			return false
 		}
 	}
-	for id := range in {
-		brings := func(other componentstatus.InstanceID) bool {
-			return other.ComponentID() != connector && other.Kind() != component.KindExporter && slices.Contains(logsPipelines(other), id)
-		}
-		if !of[id] && (anyOf(e.takers, brings) || anyOf(e.sources, brings)) {
+	for other := range e.members {
+		isOther := other.ComponentID() != connector && other.Kind() != component.KindExporter
+		brings := func(id pipeline.ID) bool { return in[id] && !of[id] }
+		if isOther && slices.ContainsFunc(logsPipelines(other), brings) {
 			return false
 		}
 	}
 	return len(of) > 0
 }
 
-func anyOf(all map[componentstatus.InstanceID]bool, is func(componentstatus.InstanceID) bool) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(all)), is)
-}
-
 // pipelinesOf returns the logs pipelines of a component.
-func pipelinesOf(all map[componentstatus.InstanceID]bool, kind component.Kind, id component.ID) map[pipeline.ID]bool {
+func (e *Extension) pipelinesOf(kind component.Kind, id component.ID) map[pipeline.ID]bool {
 	found := map[pipeline.ID]bool{}
-	for instance := range all {
-		if instance.Kind() == kind && instance.ComponentID() == id {
-			for _, in := range logsPipelines(instance) {
+	for member := range e.members {
+		if member.Kind() == kind && member.ComponentID() == id {
+			for _, in := range logsPipelines(member) {
 				found[in] = true
 			}
 		}
@@ -142,8 +143,7 @@ func pipelinesOf(all map[componentstatus.InstanceID]bool, kind component.Kind, i
 func New() *Extension {
 	return &Extension{
 		receivers: map[componentstatus.InstanceID]*componentstatus.Event{},
-		takers:    map[componentstatus.InstanceID]bool{},
-		sources:   map[componentstatus.InstanceID]bool{},
+		members:   map[componentstatus.InstanceID]bool{},
 		incidents: map[component.ID]Incidents{},
 		delivery:  Delivery{Failure: notConnected},
 	}
@@ -179,15 +179,14 @@ func (e *Extension) ComponentStatusChanged(source *componentstatus.InstanceID, e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kind, of := source.Kind(), source.ComponentID().Type()
-	if kind == component.KindReceiver {
-		e.sources[*source] = true
+	isTaker := kind == component.KindConnector || kind == component.KindExporter && of == pageType
+	if isTaker || kind == component.KindReceiver {
+		e.members[*source] = true
 	}
 	switch {
 	case kind == component.KindReceiver && of == receiverType:
 		e.receivers[*source] = event
-	case kind == component.KindConnector, kind == component.KindExporter && of == pageType:
-		e.takers[*source] = true
-	default:
+	case !isTaker:
 		return
 	}
 	e.delivery = e.delivery.after(event.Timestamp().UTC(), e.failure())
@@ -218,9 +217,9 @@ func (e *Extension) reachingPages() func(pipeline.ID) bool {
 	isKnown := func(id pipeline.ID) bool { return known[id] }
 	for before := -1; before < len(known); {
 		before = len(known)
-		for taker := range e.takers {
+		for taker := range e.members {
 			pipelines := logsPipelines(taker)
-			if taker.Kind() == component.KindExporter || slices.ContainsFunc(pipelines, isKnown) {
+			if taker.Kind() == component.KindExporter || taker.Kind() == component.KindConnector && slices.ContainsFunc(pipelines, isKnown) {
 				for _, id := range pipelines {
 					known[id] = true
 				}

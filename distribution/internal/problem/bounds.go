@@ -8,9 +8,11 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/evict"
 )
 
-// What is kept of problems that are over, and of changes: for how long, and how many bytes, 64 MiB in all.
+// KeptFor is the time for which problems that are over, and changes, are kept.
+const KeptFor = 30 * 24 * time.Hour
+
+// How many bytes are kept of both, 64 MiB in all.
 const (
-	keptFor          = 30 * 24 * time.Hour
 	maxProblemsBytes = 48 << 20
 	maxChangesBytes  = 16 << 20
 )

@@ -54,13 +54,16 @@ type News struct {
 // Look returns what was not reported, the oldest first. It waits a moment for what else the records say about
 // a change.
 func (c *Changes) Look(now time.Time, shown []incident.Change) (news []News) {
-	c.forget(now)
 	counts := map[space]int{}
 	for _, known := range c.all {
-		if now.Sub(known.At) <= incident.Horizon {
+		switch age := now.Sub(known.At); {
+		case age > KeptFor:
+			c.drop(known)
+		case age <= incident.Horizon:
 			counts[spaceOf(known.Key)]++
 		}
 	}
+	c.bound()
 	for i := range shown {
 		change := &shown[i]
 		id, in := change.ID(), spaceOf(change.Key)
@@ -119,17 +122,13 @@ func (c *Changes) Since(at time.Time) (all []Change) {
 	return all
 }
 
-// forget drops what is older than 30 days, and the oldest of the namespace that takes most.
-func (c *Changes) forget(now time.Time) {
-	drop := func(change Change) {
-		c.bytes -= change.size()
-		delete(c.all, change.ID)
-	}
-	for _, change := range c.all {
-		if now.Sub(change.At) > keptFor {
-			drop(change)
-		}
-	}
+func (c *Changes) drop(change Change) {
+	c.bytes -= change.size()
+	delete(c.all, change.ID)
+}
+
+// bound drops the oldest of the namespace that takes most, if there is not room for all.
+func (c *Changes) bound() {
 	if c.bytes <= maxChangesBytes {
 		return
 	}
@@ -138,7 +137,7 @@ func (c *Changes) forget(now time.Time) {
 		sizes = append(sizes, kept{change.ID, spaceOf(change.Key), change.size()})
 	}
 	for id := range beyond(sizes, maxChangesBytes) {
-		drop(c.all[id])
+		c.drop(c.all[id])
 	}
 }
 

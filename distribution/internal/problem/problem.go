@@ -314,7 +314,7 @@ func (p *Problem) size() int {
 // forget drops what is older than 30 days, and the oldest of the namespace that takes most.
 func (t *Tracker) forget(now time.Time) {
 	t.Closed = slices.DeleteFunc(t.Closed, func(p Problem) bool {
-		isOld := now.Sub(p.Over) > keptFor
+		isOld := now.Sub(p.Over) > KeptFor
 		if isOld {
 			t.bytes -= p.size()
 		}
