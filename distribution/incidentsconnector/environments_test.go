@@ -161,8 +161,8 @@ func TestANameThatSaysMore(t *testing.T) {
 		r.Settings["top"] = "Deployment/" + r.Name
 		w.consume(t, r.Logs(time.Now()))
 		time.Sleep(30 * time.Second)
-		for _, told := range w.of("k8s.problem") {
-			assert.NotContains(t, told.body, "\n")
+		for _, r := range w.of("k8s.problem") {
+			assert.NotContains(t, r.body, "\n")
 		}
 		w.stop(t)
 	})
@@ -218,7 +218,7 @@ func TestAFailureUnderTheLimitOfAKubelet(t *testing.T) {
 					}
 				}
 				w.stop(t)
-				assert.Zero(t, ended, "it is told to be over")
+				assert.Zero(t, ended, "no record reports its end")
 			})
 		})
 	}

@@ -72,7 +72,7 @@ func (s *subject) reference() resolver.Reference {
 	return resolver.Reference{APIVersion: k.apiVersion, Kind: k.kind, Namespace: s.namespace, Name: s.name, UID: types.UID(s.uid)}
 }
 
-// named returns the objects beside the chain that tags are taken from.
+// named returns the objects, in addition to the chain, that tags are taken from.
 func (l *lookups) named(s subject) (references []resolver.Reference) {
 	uses := l.extractor.Uses()
 	if uses.Namespace && s.namespace != "" {
@@ -84,7 +84,7 @@ func (l *lookups) named(s subject) (references []resolver.Reference) {
 	return references
 }
 
-// answer returns what a chain, and the objects beside it, say about a subject.
+// answer returns what a chain, and the other objects, show of a subject.
 func (l *lookups) answer(s subject, chain resolver.Chain, objects []*resolver.Object) answer {
 	a := answer{attributes: pcommon.NewMap(), outcome: outcomeFound}
 	from := extract.Sources{Chain: chain.Objects, Known: true, Container: s.container}

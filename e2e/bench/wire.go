@@ -28,7 +28,7 @@ type wire struct {
 	connections map[net.Conn]bool // nil: the wire is closed; guarded by mu
 }
 
-// newWire listens on a free port, and writes a kubeconfig file beside that of the API server's user.
+// newWire listens on a free port, and writes a kubeconfig file next to that of the API server's user.
 func newWire(kubeconfig string) (*wire, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {

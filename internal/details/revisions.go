@@ -227,7 +227,7 @@ func (r *controllerRevision) begun() time.Time {
 	return r.CreationTimestamp.Time
 }
 
-// revisionAt returns which of the revisions, the newest first, was the newest at a time; -1: it cannot be told.
+// revisionAt returns which of the revisions, the newest first, was the newest at a time; -1: it is not certain.
 func revisionAt(revisions []controllerRevision, at time.Time) int {
 	for i := range revisions {
 		r := &revisions[i]

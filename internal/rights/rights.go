@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights tells users which permissions are missing for the lookup of owners.
+// Package rights reports which permissions are missing for the lookup of owners.
 package rights
 
 import (

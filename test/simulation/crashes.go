@@ -95,9 +95,9 @@ func (c *crashing) crash(container int, at time.Duration) {
 	for run := int32(0); run < mostRuns && at < c.until; run++ {
 		end := c.newRun(run, container, at)
 		before := last
-		kubelet.record(at, about, "Created", "Created container: "+name, told{end: before})
+		kubelet.record(at, about, "Created", "Created container: "+name, allowed{end: before})
 		if end.state.Reason != "StartError" {
-			kubelet.record(min(end.began+between(r, 0, 900*time.Millisecond), c.until), about, "Started", "Started container "+name, told{end: before})
+			kubelet.record(min(end.began+between(r, 0, 900*time.Millisecond), c.until), about, "Started", "Started container "+name, allowed{end: before})
 			status(end.began, func(s *corev1.ContainerStatus) {
 				*s = corev1.ContainerStatus{Name: name, RestartCount: run, LastTerminationState: before.asState()}
 				s.State.Running = &corev1.ContainerStateRunning{StartedAt: end.state.StartedAt}
@@ -132,7 +132,7 @@ func (c *crashing) crash(container int, at time.Duration) {
 		}
 		for _, t := range times {
 			if t < c.until {
-				kubelet.record(t, about, "BackOff", "Back-off restarting failed container "+name+" in pod "+c.pod.Name, told{end: end})
+				kubelet.record(t, about, "BackOff", "Back-off restarting failed container "+name+" in pod "+c.pod.Name, allowed{end: end})
 			}
 		}
 		at = over + oneOf(r, between(r, 0, 800*time.Millisecond), between(r, 0, 10*time.Second))

@@ -75,8 +75,8 @@ func (p *Plan) addDetailFault(r *rand.Rand) {
 	p.Faults = append(p.Faults, f)
 }
 
-// told is what a record of an event may say.
-type told struct {
+// allowed is what a record of an event may say.
+type allowed struct {
 	end      *endOfRun  // nil: none
 	changes  []revision // one of them
 	changers []string   // one of them
@@ -144,7 +144,7 @@ func (d *detailed) newRecorder(component string) *recorder {
 }
 
 // record writes an occurrence of an event: again the same event if there was one about the same.
-func (rec *recorder) record(occurred time.Duration, about corev1.ObjectReference, reason, message string, may told) {
+func (rec *recorder) record(occurred time.Duration, about corev1.ObjectReference, reason, message string, may allowed) {
 	d, r := rec.detailed, rec.r
 	delay := between(r, 0, 50*time.Millisecond)
 	if chance(r, 10) || rec.isSlow && chance(r, 2) {
@@ -175,7 +175,7 @@ func (rec *recorder) record(occurred time.Duration, about corev1.ObjectReference
 		d.env.mu.Lock()
 		defer d.env.mu.Unlock()
 		may.release = d.name
-		d.env.told[recordUID(d.events[key])] = may
+		d.env.allowed[recordUID(d.events[key])] = may
 	})
 }
 

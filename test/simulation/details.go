@@ -40,9 +40,9 @@ func (e *environment) checkDetails() {
 		if strings.Contains(fmt.Sprint(attributes.AsRaw(), r.resource.AsRaw(), r.log.Body().AsString()), secret) {
 			e.violate(detailsSecret, "", "%s has a value: %v", r.uid, attributes.AsRaw())
 		}
-		may, about := e.told[r.uid], text(attributes, "k8s.event.name")
+		may, about := e.allowed[r.uid], text(attributes, "k8s.event.name")
 		if isForbidden {
-			may = told{}
+			may = allowed{}
 		}
 		if e.plan.has(BackupRestored, ClusterNew) {
 			continue // The objects, and the events, are of two histories.
@@ -97,7 +97,7 @@ func wrongAttributes(attributes pcommon.Map, want map[string][]string, keys []st
 }
 
 // wrongChanges returns what a record says of changes that is not so, or "".
-func wrongChanges(attributes pcommon.Map, may told) string {
+func wrongChanges(attributes pcommon.Map, may allowed) string {
 	want := map[string][]string{changedBy: may.changers, changesKey: nil}
 	if len(may.changes) > 0 {
 		want[changedAt], want[deployedBy] = []string{text(attributes, changedAt)}, []string{"helm/" + may.release}

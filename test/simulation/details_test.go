@@ -43,7 +43,7 @@ func TestRecordsHaveDetails(t *testing.T) {
 			}
 			t.Log(said)
 			assert.Greater(t, said[key], 10, "of %d records that may: %v", said[mayHaveEnd]+said[mayHaveChanges], said)
-			assert.Greater(t, 3*said[endReason], said[mayHaveEnd]-1, "most ends are told: %v", said)
+			assert.Greater(t, 3*said[endReason], said[mayHaveEnd]-1, "most ends are reported: %v", said)
 		})
 	}
 }

@@ -58,7 +58,7 @@ var (
 			"failing or limited while the event was resolved.", nil}
 	detailsRight = &Promise{"details right",
 		"What a record says of an end is that of the run that its event is about, and what it says of changes " +
-			"that of its revision. What cannot be told, or must not be read, is absent.", nil}
+			"that of its revision. What is not certain, or must not be read, is absent.", nil}
 	detailsSecret = &Promise{"no value leaves",
 		"No value of an environment variable, an argument or an annotation is in a record.", nil}
 	detailsOnce = &Promise{"few reads of details",

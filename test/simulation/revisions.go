@@ -155,7 +155,7 @@ func (d *detailed) addDeployment() {
 		about := d.reference("apps/v1", "ReplicaSet", name, set.UID)
 		t := r.begins + between(d.r, time.Millisecond, 900*time.Millisecond)
 		for pod := 0; pod < 4 && t < min(ends, overtaken); pod++ {
-			may := told{changes: []revision{r}, changers: d.changers(all, r, t)}
+			may := allowed{changes: []revision{r}, changers: d.changers(all, r, t)}
 			controller.record(t, owner, "ScalingReplicaSet", fmt.Sprintf("Scaled up replica set %s from %d to %d", name, pod, pod+1), may)
 			created := t + between(d.r, time.Millisecond, 300*time.Millisecond)
 			ofSets.record(created, about, "SuccessfulCreate", fmt.Sprintf("Created pod: %s-%d", name, d.r.IntN(1000)), may)
@@ -216,7 +216,7 @@ func (d *detailed) addRevisions() {
 			if d.plan.Kind == "DaemonSet" {
 				message = fmt.Sprintf("Created pod: %s-%d", d.name, d.r.IntN(1000))
 			}
-			may := told{changes: d.newestWithin(all, t)}
+			may := allowed{changes: d.newestWithin(all, t)}
 			for _, r := range may.changes {
 				may.changers = append(may.changers, d.changers(all, r, t)...)
 			}

@@ -46,8 +46,8 @@ type environment struct {
 	offered    map[string]bool // log.record.uid of what any process offered to its pipelines
 	violations []Violation
 	restores   []*restore
-	told       map[string]told // what may be said, by log.record.uid
-	said       map[string]int  // how many records say something
+	allowed    map[string]allowed // what may be said, by log.record.uid
+	said       map[string]int     // how many records say something
 }
 
 // Outcome is what a run found. It is passed between processes as JSON.
@@ -132,7 +132,7 @@ func newEnvironment(plan Plan, scenario Scenario) *environment {
 
 // addReplicas adds what the receivers write to, and the places where they run.
 func (e *environment) addReplicas() {
-	e.told = map[string]told{}
+	e.allowed = map[string]allowed{}
 	e.offered, e.storage = map[string]bool{}, &storageContent{values: map[string][]byte{}}
 	for i := range e.plan.Exporters {
 		e.exporters = append(e.exporters, &exporter{env: e, number: i})

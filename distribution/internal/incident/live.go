@@ -26,7 +26,7 @@ type Live struct {
 
 	mu     sync.Mutex // for the following
 	model  *Model
-	isFrom time.Time // what the model was told of begun
+	isFrom time.Time // the begun that the model has
 
 	waiting sync.Mutex // for the following
 	facts   []*Fact    // that the model does not have yet
@@ -86,7 +86,7 @@ func (l *Live) Missed() int64 {
 }
 
 // Use calls a function with the Model, which has all facts that came before. What the Model computed for it is dropped
-// afterwards: it is as large as the facts, and the next one asks about another time.
+// afterwards: it takes the memory of the facts again, and the next one asks about another time.
 func (l *Live) Use(f func(*Model)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
