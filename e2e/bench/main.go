@@ -97,6 +97,7 @@ type scenario struct {
 // scenarios are in the order in which they are run and reported.
 var scenarios = []scenario{
 	{"rates", "At the rates of most clusters", runRates},
+	{"unknown", "Pods that were never seen", runUnknown},
 	{"day", "A part of a working day", runDay},
 	{"idle", "When nothing happens", runIdle},
 	{"load", "Under load", runLoad},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -160,15 +161,19 @@ type series struct {
 	reason string
 }
 
-// steady is a load at one rate. The updates are as evenly among the new events as can be. Each of them
-// repeats the newest event.
+// steady is a load at one rate, and the same in each run. Events come at random times: at regular ones,
+// the phase of a batch's timer would decide the latency. The updates are as evenly among the new events
+// as can be. Each of them repeats the newest event.
 func steady(sz size) []change {
 	changes := make([]change, sz.observations)
+	random := rand.New(rand.NewPCG(1, 4))
 	due, made := 0, 0
+	at := time.Duration(0)
 	for i := range changes {
 		due += (i+1)*sz.updates/sz.observations - i*sz.updates/sz.observations
 		c := &changes[i]
-		c.at = time.Duration(i) * time.Second / time.Duration(sz.perSecond)
+		at += time.Duration(random.ExpFloat64() * float64(time.Second) / float64(sz.perSecond))
+		c.at = at
 		if c.repeat = due > 0 && made > 0; c.repeat {
 			due--
 		} else {
