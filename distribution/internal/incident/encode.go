@@ -62,8 +62,7 @@ func (s *StoredFact) Fact() (*Fact, error) {
 // maxResource bounds the attributes that are kept of a resource, in bytes.
 const maxResource = 4 << 10
 
-// ResourceOf returns the attributes of a resource that are the same for all that a workload owns. It keeps
-// nothing of the map.
+// ResourceOf returns the attributes of a resource that are the same for all that a workload owns.
 func ResourceOf(attributes pcommon.Map) map[string]string {
 	all, size := map[string]string{}, 0
 	for name, value := range attributes.All() {
@@ -71,7 +70,7 @@ func ResourceOf(attributes pcommon.Map) map[string]string {
 		if size+len(name)+len(text) > maxResource || !record.IsOfWorkload(name) || strings.HasPrefix(name, "k8s.replicaset.") {
 			continue
 		}
-		all[strings.Clone(name)], size = strings.Clone(text), size+len(name)+len(text)
+		all[name], size = text, size+len(name)+len(text)
 	}
 	return all
 }
