@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"iter"
 	"slices"
@@ -104,7 +105,7 @@ func read(value []byte, w *watch, problems map[string]problem.Problem) error {
 	var facts []*incident.Fact
 	for parts := json.NewDecoder(unzipped); ; {
 		var p part
-		if err := parts.Decode(&p); err == io.EOF {
+		if err := parts.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return err
