@@ -3,7 +3,6 @@
 package incidentsconnector
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -131,15 +130,15 @@ func TestADayOf300Nodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := startWatching(t, newDisks(), nil)
 		w.tell(t, strings.Join(d.lines, "\n"))
-		var stored bytes.Buffer
+		var stored parts
 		for one := range w.all[1].(*output).tracker.watch.parts {
 			if one.Fact == nil {
-				one.write(&stored)
+				stored.add(one)
 			}
 		}
 		w.stop(t)
 		problems := w.lines("k8s.problem")
 		assert.LessOrEqual(t, len(problems), 40, strings.Join(problems, "\n"))
-		t.Logf("%d warnings, %d records of problems, %d of changes, %d bytes for the days after:\n%s", d.events, len(problems), len(w.lines("k8s.change")), stored.Len(), strings.Join(problems, "\n"))
+		t.Logf("%d warnings, %d records of problems, %d of changes, %d bytes for the days after:\n%s", d.events, len(problems), len(w.lines("k8s.change")), stored.size, strings.Join(problems, "\n"))
 	})
 }

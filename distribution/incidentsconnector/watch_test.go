@@ -3,10 +3,11 @@
 package incidentsconnector
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -434,23 +435,40 @@ func TestStampedRecordsAndProblems(t *testing.T) {
 
 // TestDamagedProblems: an entry that cannot be read costs only this entry.
 func TestDamagedProblems(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDisks()
-		w := startWatching(t, d, nil)
-		w.tell(t, "0s Pod/web-aaa-1 !BackOff{app} node=node-1: Back-off restarting failed container")
-		time.Sleep(30 * time.Second)
-		w.stop(t)
-		kept := d.byName["problems"]
-		for _, name := range slices.Sorted(maps.Keys(kept.content())) {
-			if name != "head" {
-				require.NoError(t, kept.Set(t.Context(), name, []byte(`{"f": {}} {"p": 1}`)))
-			}
-		}
-		w = startWatching(t, d, nil)
-		time.Sleep(30 * time.Second)
-		w.stop(t)
-		assert.Empty(t, w.of("k8s.problem"))
-	})
+	for name, damage := range map[string]func(value []byte) []byte{
+		"no compressed data":    func([]byte) []byte { return []byte(`{"f": {}}`) },
+		"only a begin is left":  func(value []byte) []byte { return value[:20] },
+		"an empty fact":         func([]byte) []byte { return compressed(`{"f": {}}`) },
+		"a problem is a number": func([]byte) []byte { return compressed(`{"p": 1}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisks()
+				w := startWatching(t, d, nil)
+				w.tell(t, "0s Pod/web-aaa-1 !BackOff{app} node=node-1: Back-off restarting failed container")
+				time.Sleep(30 * time.Second)
+				w.stop(t)
+				kept := d.byName["problems"]
+				for name, value := range kept.content() {
+					if name != "head" {
+						require.NoError(t, kept.Set(t.Context(), name, damage(value)))
+					}
+				}
+				w = startWatching(t, d, nil)
+				time.Sleep(30 * time.Second)
+				w.stop(t)
+				assert.Empty(t, w.of("k8s.problem"))
+			})
+		})
+	}
+}
+
+func compressed(text string) []byte {
+	var to bytes.Buffer
+	zip := gzip.NewWriter(&to)
+	_, _ = zip.Write([]byte(text))
+	_ = zip.Close()
+	return to.Bytes()
 }
 
 // TestWhatAPageCanUse: the model, and after a restart what was before, with changes.

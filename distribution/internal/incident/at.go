@@ -60,11 +60,11 @@ type workloadAt struct {
 	id    string
 	facts []*Fact // the oldest first
 	*states
-	times    map[sign][]time.Time   // in order
+	times    map[sign][]time.Time   // see timesOf
 	scaled   []scaled               // the oldest first
 	older    int                    // scalings that were not looked at
 	deleted  map[string]bool        // the names of pods that their controller deleted
-	events   map[string][]*Fact     // about a pod
+	events   map[string][]*Fact     // see eventsOf
 	limited  map[string][]time.Time // see limitedAt
 	uids     map[string]time.Time   // when the objects with its name appeared
 	appeared []time.Time            // those times, in order
@@ -102,6 +102,39 @@ const (
 	signSuccess   = "(success)"
 )
 
+// timesOf returns when a sign was seen, in order. Only problems and states ask for it, and most workloads have none.
+func (w *workloadAt) timesOf(s sign) []time.Time {
+	if w.times != nil {
+		return w.times[s]
+	}
+	w.times = make(map[sign][]time.Time, 2*len(w.facts))
+	for _, f := range w.facts {
+		w.addSigns(f)
+	}
+	for _, r := range w.rolled {
+		if available := (sign{r.Revision, anyContainer, signAvailable}); r.Available != 0 {
+			w.times[available] = append(w.times[available], timeAt(r.Available))
+		}
+	}
+	for _, times := range w.times {
+		slices.SortFunc(times, time.Time.Compare)
+	}
+	return w.times[s]
+}
+
+// eventsOf returns the Events about a pod, the oldest first. Few pods need them.
+func (w *workloadAt) eventsOf(pod string) []*Fact {
+	if w.events == nil {
+		w.events = map[string][]*Fact{}
+		for _, f := range w.facts {
+			if f.Pod != "" {
+				w.events[f.Pod] = append(w.events[f.Pod], f)
+			}
+		}
+	}
+	return w.events[pod]
+}
+
 // addSigns notes when a fact occurred, by what it shows. The subject of what another object of the
 // workload shows is empty, if it has happened for the first time.
 func (w *workloadAt) addSigns(f *Fact) {
@@ -126,6 +159,9 @@ func (w *workloadAt) addSigns(f *Fact) {
 	}
 	if f.change != nil && f.change.shows == podEvicted {
 		add(subject, anyContainer, signEvicted)
+	}
+	if f.Pod == "" && f.scaling != nil && f.scaling.To == 0 {
+		add(f.scaling.Revision, anyContainer, signZero)
 	}
 }
 
@@ -188,8 +224,8 @@ func (v *cut) addChanges(w *workloadAt) {
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	k := &workloadAt{
-		cut: v, key: w.key, id: w.id, times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{},
-		events: map[string][]*Fact{}, limited: map[string][]time.Time{}, uids: map[string]time.Time{},
+		cut: v, key: w.key, id: w.id, facts: make([]*Fact, 0, len(w.facts)), deleted: map[string]bool{},
+		limited: map[string][]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
 		if f = f.until(v.now); f != nil {
@@ -203,14 +239,6 @@ func (v *cut) workloadAt(w *workload) *workloadAt {
 		k.index(f)
 	}
 	k.appeared = slices.SortedFunc(maps.Values(k.uids), time.Time.Compare)
-	for _, r := range k.rolled {
-		if available := (sign{r.Revision, anyContainer, signAvailable}); r.Available != 0 {
-			k.times[available] = append(k.times[available], timeAt(r.Available))
-		}
-	}
-	for _, times := range k.times {
-		slices.SortFunc(times, time.Time.Compare)
-	}
 	slices.SortFunc(k.scaled, func(a, b scaled) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.fact.ID, b.fact.ID))
 	})
@@ -316,9 +344,7 @@ func (w *workloadAt) index(f *Fact) {
 	if at, ok := w.uids[f.Workload.UID]; f.Workload.UID != "" && (!ok || f.First.Before(at)) {
 		w.uids[f.Workload.UID] = f.First
 	}
-	w.addSigns(f)
 	if f.Pod != "" {
-		w.events[f.Pod] = append(w.events[f.Pod], f)
 		if f.Resolution == "complete" { // Else anybody can have written the UID.
 			w.podNamed[f.Pod] = f
 		}
@@ -328,9 +354,6 @@ func (w *workloadAt) index(f *Fact) {
 	case f.scaling != nil:
 		for _, m := range f.Moments { // An Event that repeats is a scaling each time.
 			w.scaled = append(w.scaled, scaled{*f.scaling, f, m.At})
-			if zero := (sign{f.scaling.Revision, anyContainer, signZero}); f.scaling.To == 0 {
-				w.times[zero] = append(w.times[zero], m.At)
-			}
 		}
 	case f.Reason == "SuccessfulRescale":
 		in := space{w.key.Cluster, w.key.Namespace}

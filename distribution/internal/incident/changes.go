@@ -98,7 +98,7 @@ func (v *cut) withPreemptor(f *Fact) *Fact {
 // stateOf returns the changes that an Event of the table shows. Each occurrence of one that ends no
 // state is one.
 func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
-	r, ends := f.change, w.times[sign{f.subject, anyContainer, f.change.end}]
+	r, ends := f.change, w.timesOf(sign{f.subject, anyContainer, f.change.end})
 	for _, m := range f.Moments {
 		if len(all) > 0 && m.At.Sub(all[len(all)-1].At) < usualQuiet {
 			continue
@@ -139,7 +139,7 @@ func (w *workloadAt) deletions() (all []*Change) {
 			continue
 		}
 		var killed *Fact
-		for _, f := range w.events[uid] {
+		for _, f := range w.eventsOf(uid) {
 			if f.change != nil {
 				killed = nil
 				break

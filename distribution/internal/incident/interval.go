@@ -223,7 +223,7 @@ func (w *workloadAt) withoutStarts(t thread, occurrences []occurrence) (left []o
 // startedBefore returns when the container of a probe started last, or when its pod began; zero:
 // not known.
 func (w *workloadAt) startedBefore(o occurrence) time.Time {
-	starts := w.times[sign{o.subject, o.Container, reasonStarted}]
+	starts := w.timesOf(sign{o.subject, o.Container, reasonStarted})
 	if i, _ := slices.BinarySearchFunc(starts, o.at.Add(1), time.Time.Compare); i > 0 {
 		return starts[i-1]
 	}
@@ -283,7 +283,7 @@ func (f *Fact) total() (n int64) {
 // starts.
 func (w *workloadAt) wasKilled(f *Fact, from, until time.Time) bool {
 	for _, s := range []sign{{f.Pod, f.Container, "Killing"}, {f.Pod, "", "Killing"}, {f.Pod, anyContainer, "SandboxChanged"}} {
-		if at := firstFrom(w.times[s], from); !at.IsZero() && !at.After(until) {
+		if at := firstFrom(w.timesOf(s), from); !at.IsZero() && !at.After(until) {
 			return true
 		}
 	}
@@ -353,7 +353,7 @@ func (w *workloadAt) limitedAt(pod string) (times []time.Time) {
 		return times
 	}
 	var moments []Moment
-	for _, f := range w.events[pod] {
+	for _, f := range w.eventsOf(pod) {
 		moments = append(append(moments, Moment{At: f.First, N: f.Count - f.total(), Until: f.Moments[0].At}), f.Moments...)
 	}
 	slices.SortFunc(moments, func(a, b Moment) int { return a.end().Compare(b.end()) })
@@ -387,7 +387,7 @@ func (w *workloadAt) recreated(uid string) time.Time {
 func (w *workloadAt) endAfter(e *end, s *interval, from time.Time) (first time.Time) {
 	look := func(in *workloadAt, subject, container string, reasons ...string) {
 		for _, reason := range reasons {
-			if at := firstFrom(in.times[sign{subject, container, reason}], from); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			if at := firstFrom(in.timesOf(sign{subject, container, reason}), from); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 				first = at
 			}
 		}

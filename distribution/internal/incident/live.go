@@ -49,15 +49,19 @@ func (l *Live) Begin(at time.Time) {
 	}
 }
 
-// FactsOf returns the facts that records show. With resources, one fact of each resource has its attributes.
+// FactsOf returns the facts that records show. With resources, the newest fact of each workload has the attributes of its
+// resource.
 func FactsOf(records []*record.Record, now time.Time, withResources bool) []*Fact {
-	facts, isKnown := make([]*Fact, 0, len(records)), map[*record.Subject]bool{}
-	for _, r := range records {
+	facts, newest := make([]*Fact, 0, len(records)), map[Key]int{}
+	for i, r := range records {
 		f := FactOf(r, now)
-		if withResources && !isKnown[r.Subject] {
-			isKnown[r.Subject], f.Resource = true, ResourceOf(r.Attributes)
-		}
 		facts = append(facts, f)
+		if known, ok := newest[f.Key]; withResources && (!ok || !f.Last.Before(facts[known].Last)) {
+			newest[f.Key] = i
+		}
+	}
+	for _, i := range newest {
+		facts[i].Resource = ResourceOf(records[i].Attributes)
 	}
 	return facts
 }

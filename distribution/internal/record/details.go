@@ -82,7 +82,11 @@ func detailsOf(event pcommon.Map) *Details {
 }
 
 func endedOf(event pcommon.Map) *Ended {
-	at, err := time.Parse(time.RFC3339, text(event, "k8s.container.last_terminated.finished_at"))
+	finished := text(event, "k8s.container.last_terminated.finished_at")
+	if finished == "" { // The error of Parse would cost more than all other attributes.
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, finished)
 	if err != nil {
 		return nil
 	}

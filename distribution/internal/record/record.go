@@ -39,15 +39,15 @@ type Record struct {
 	Kind       string // what the reason and the message mean: see KindOf
 	Message    string
 	Reporter   string
-	Related    string // the name of the related object, such as the pod that preempts
-	Resolution string // of the owners
-	IsInit     bool   // it is about a container that runs before the others
-	IsDebug    bool   // it is about a container with which somebody debugs the pod
-	IsHarmless bool   // a warning with this reason is no problem
-	Count      int64  // occurrences in all
-	N          int64  // occurrences since the record before
-	First, At  time.Time
-	Details    *Details `json:",omitempty"` // nil: the Event calls for none, or nothing is known
+	Related    string    // the name of the related object, such as the pod that preempts
+	Resolution string    // of the owners
+	IsInit     bool      // it is about a container that runs before the others
+	IsDebug    bool      // it is about a container with which somebody debugs the pod
+	IsHarmless bool      // a warning with this reason is no problem
+	Count      int64     // occurrences in all
+	N          int64     // occurrences since the record before
+	First, At  time.Time `json:"-"`
+	Details    *Details  `json:",omitempty"` // nil: the Event calls for none, or nothing is known
 }
 
 // Read returns the records of Events. Reasons of warnings that are no problem come in addition to
