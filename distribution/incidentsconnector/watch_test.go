@@ -479,7 +479,7 @@ func TestWhatAPageCanUse(t *testing.T) {
 		problems, changes, facts := known.Problems(began), known.Changes(began), 0
 		require.Len(t, problems, 1)
 		assert.Equal(t, "schedule", problems[0].Class)
-		require.Len(t, changes, 2)
+		require.Len(t, changes, 1)
 		assert.Equal(t, "cart was scaled from 1 to 3", changes[0].Text)
 		for range known.Live().Facts {
 			facts++

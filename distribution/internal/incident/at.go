@@ -60,6 +60,7 @@ type workloadAt struct {
 	id    string
 	facts []*Fact // the oldest first
 	*states
+	before   forgotten
 	times    map[sign][]time.Time   // in order
 	scaled   []scaled               // the oldest first
 	older    int                    // scalings that were not looked at
@@ -188,7 +189,7 @@ func (v *cut) addChanges(w *workloadAt) {
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	k := &workloadAt{
-		cut: v, key: w.key, id: w.id, times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{},
+		cut: v, key: w.key, id: w.id, before: w.before, times: make(map[sign][]time.Time, 2*len(w.facts)), deleted: map[string]bool{},
 		events: map[string][]*Fact{}, limited: map[string][]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
@@ -254,10 +255,7 @@ func rolloutsIn(facts []*Fact) (read *rollout.Model, unread int) {
 	var records []*record.Record
 	repeats, revisions := maxScalings, map[string]bool{}
 	for _, f := range slices.Backward(facts) {
-		revision := f.Revision
-		if f.scaling != nil {
-			revision = f.scaling.Revision
-		}
+		revision := f.revision()
 		if revisions[revision] = true; len(revisions) > maxRevisions {
 			delete(revisions, revision)
 			unread++

@@ -172,8 +172,8 @@ func TestStories(t *testing.T) {
 			`
   0:20 opened: deployment web in shop: no node has room for a pod; the cause is not known
   1:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled
-  4:00 changed: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out
-  5:00 ended: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; over: the pod was scheduled
+  4:10 changed: deployment web in shop: no node has room for a pod; the cause is not known
+  5:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled
 `,
 		},
 		"later, it is the same again": {
@@ -181,8 +181,8 @@ func TestStories(t *testing.T) {
 			`
   0:20 opened: deployment web in shop: no node has room for a pod; the cause is not known
   1:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled
-  14:00 opened: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; 1 before
-  15:00 ended: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; over: the pod was scheduled; 1 before
+  14:10 opened: deployment web in shop: no node has room for a pod; the cause is not known; 1 before
+  15:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled; 1 before
 `,
 		},
 	} {
