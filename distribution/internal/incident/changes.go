@@ -61,6 +61,21 @@ const (
 	kindDeletion   = "deletion"
 )
 
+// progressDeadline is the time that a rollout has: the default progressDeadlineSeconds of a Deployment.
+const progressDeadline = 10 * time.Minute
+
+// IsOver reports whether a state has ended, or the outcome of a rollout is known. One that fails is not over at once: a pod
+// that waits for a node, or a registry that does not answer, fails for a while.
+func (c *Change) IsOver(now time.Time) bool {
+	switch c.Outcome {
+	case rollout.Complete, rollout.Superseded:
+		return true
+	case rollout.Failed:
+		return c.isReplaced || now.Sub(c.At) >= progressDeadline
+	}
+	return !c.Until.IsZero()
+}
+
 // changesOf returns the changes of a workload, the oldest first.
 func (v *cut) changesOf(w *workloadAt) []*Change {
 	all := append(w.rolloutChanges(), v.scalings(w)...)
@@ -168,7 +183,7 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 		}
 		c := &Change{
 			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
-			Changes: r.Template.Changes, Outcome: r.Outcome, template: r.Template,
+			Changes: r.Template.Changes, Outcome: r.Outcome, isReplaced: r.IsOver, template: r.Template,
 		}
 		switch {
 		case rollout.IsJob(r.Revision):
