@@ -205,8 +205,13 @@ func (w *watching) stop(t testing.TB) {
 // tell gives the connector the records of a story when their time comes.
 func (w *watching) tell(t testing.TB, lines string) {
 	t.Helper()
+	w.tellAll(t, story.Records(lines))
+}
+
+func (w *watching) tellAll(t testing.TB, records []story.Record) {
+	t.Helper()
 	epoch := time.Now()
-	for _, r := range story.Records(lines) {
+	for _, r := range records {
 		time.Sleep(time.Until(epoch.Add(r.At)))
 		w.consume(t, r.Logs(epoch))
 	}
