@@ -45,7 +45,7 @@ type watch struct {
 	store     *store           // nil: there is no storage
 
 	live   *incident.Live
-	newest atomic.Int64 // Unix time in ns when the last record came
+	newest atomic.Int64 // Unix time in ns when the last record came; before it, the start
 
 	remembering sync.RWMutex // for the following, which only the loop changes
 	tracker     problem.Tracker
@@ -75,6 +75,7 @@ func (w *watch) take(ctx context.Context, records []*record.Record) {
 // run looks and delivers until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	w.looked = time.Now().Add(firstLook - lookEvery)
+	w.newest.CompareAndSwap(0, time.Now().UnixNano()) // What was known before a restart can be over.
 	for ticks := time.NewTicker(interval); ; {
 		select {
 		case <-ctx.Done():

@@ -145,7 +145,7 @@ func (c *cluster) kill(t *testing.T, pod *corev1.Pod) {
 // records are those that the release has delivered of the events in a namespace. It reads each of
 // them once.
 func (r *release) records(namespace string) []account.Record {
-	all := r.backend.Records("k8s.cluster.name", r.name, "k8s.namespace.name", namespace)
+	all := r.ofEvents(namespace)
 	for _, record := range all[len(r.counted[namespace]):] {
 		text := func(key string) string { return fmt.Sprint(record.Get(key)) }
 		number := func(key string) int64 { n, _ := record.Get(key).(int64); return n }
@@ -159,7 +159,12 @@ func (r *release) records(namespace string) []account.Record {
 
 // delivered is how many these are.
 func (r *release) delivered(namespace string) int {
-	return len(r.backend.Records("k8s.cluster.name", r.name, "k8s.namespace.name", namespace))
+	return len(r.ofEvents(namespace))
+}
+
+// ofEvents are the release's records in a namespace, without those of problems and changes.
+func (r *release) ofEvents(namespace string) []harness.Record {
+	return r.backend.Records("k8s.cluster.name", r.name, "k8s.namespace.name", namespace, "k8s.problem.schema", nil, "k8s.change.schema", nil)
 }
 
 // metric is the metric's total of a namespace.

@@ -29,8 +29,8 @@ import (
 const tokenSeconds = 600
 
 // TestSoak runs for the time in SOAK, such as 1h. One replica with a volume runs all the time, with
-// tokens that expire, while the API server and the kubelet are killed. Of two replicas, one after the
-// other is killed and replaced. At the end, nothing is lost, and the process that ran all the time
+// everything on that the chart has, and with tokens that expire, while the API server and the kubelet
+// are killed. Of two replicas, one after the other is killed and replaced. At the end, nothing is lost, and the process that ran all the time
 // needs no more than at the beginning.
 func TestSoak(t *testing.T) {
 	if os.Getenv("SOAK") == "" {
@@ -42,6 +42,7 @@ func TestSoak(t *testing.T) {
 	c := start(t, controlplane.Options{EventTTL: 2*duration + time.Hour})
 	require.NoError(t, c.node.ImportImage(t.Context(), builtImage(t)))
 	steady, replicas := c.newRelease(t, "steady", withVolume), c.newRelease(t, "replicas", withReplicas)
+	steady.everythingOn()
 	steady.profiles()
 	for _, r := range []*release{steady, replicas} {
 		r.usesShortTokens()
@@ -68,8 +69,9 @@ func TestSoak(t *testing.T) {
 	}
 	c.write(t, "soak", fmt.Sprintf("%s It took %s, with tokens of service accounts that\nexpire after %d s. "+
 		"The process of the single replica had at most %.0f MiB of memory (RSS) in the first tenth of the time, and %.0f\nMiB in the last; "+
-		"at most %d goroutines in the first, and %d in the last.",
-		c.environment(t), duration, tokenSeconds, s.first().memory, s.last().memory, s.first().goroutines, s.last().goroutines))
+		"at most %d goroutines in the first, and %d in the last. It reported %d problems and %d changes.",
+		c.environment(t), duration, tokenSeconds, s.first().memory, s.last().memory, s.first().goroutines, s.last().goroutines,
+		steady.distinct("k8s.problem.id"), steady.distinct("k8s.change.id")))
 }
 
 // usesShortTokens mounts a token that expires soon, where kubelet otherwise mounts the usual one.
@@ -83,11 +85,30 @@ func (r *release) usesShortTokens() {
 	r.values["extraVolumeMounts"] = []any{values{"name": "account", "mountPath": directory, "readOnly": true}}
 }
 
+// everythingOn enables what the chart leaves out by default, and what its records can say.
+func (r *release) everythingOn() {
+	for _, part := range []string{"page", "problems", "rollouts", "prometheus"} {
+		r.values[part] = values{"enabled": true}
+	}
+	r.values["details"] = values{"configMaps": true}
+}
+
+// distinct counts the values that an attribute has in the release's records.
+func (r *release) distinct(attribute string) int {
+	known := map[any]bool{}
+	for _, record := range r.backend.Records("k8s.cluster.name", r.name) {
+		if value := record.Get(attribute); value != nil {
+			known[value] = true
+		}
+	}
+	return len(known)
+}
+
 // profiles adds the extension that knows how many goroutines there are.
 func (r *release) profiles() {
 	config := r.values["config"].(values)
 	config["extensions"] = values{"pprof": values{"endpoint": "127.0.0.1:1777"}}
-	config["service"] = values{"extensions": []string{"health_check", "health_check/ready", "file_storage", "pprof"}}
+	config["service"] = values{"extensions": []string{"health_check", "health_check/ready", "file_storage", "kube_events_status", "pprof"}}
 }
 
 // shortToken is a token like those of the release, that nobody renews.
@@ -178,4 +199,6 @@ func (s *soak) check(t *testing.T) {
 	t.Logf("memory and goroutines at the beginning %+v, and at the end %+v", s.first(), s.last())
 	assert.Less(t, s.last().memory, 1.5*s.first().memory+16)
 	assert.Less(t, s.last().goroutines, s.first().goroutines+20)
+	t.Logf("problems: %d, changes: %d", s.distinct("k8s.problem.id"), s.distinct("k8s.change.id"))
+	assert.Positive(t, s.distinct("k8s.problem.id"), "everything is on")
 }

@@ -104,8 +104,10 @@ type Change struct {
 	done     time.Time // when all pods of a rollout had started; zero: they have not
 	what     *change   // for links; nil: it is no cause
 	isState  bool
-	names    []name           // what the record of a tool that deploys names
-	template rollout.Template // of a rollout
+	// isReplaced is set if another rollout began, or this one was taken back.
+	isReplaced bool
+	names      []name           // what the record of a tool that deploys names
+	template   rollout.Template // of a rollout
 }
 
 // Size is the number of replicas before and after a scaling.

@@ -60,6 +60,7 @@ type workloadAt struct {
 	id    string
 	facts []*Fact // the oldest first
 	*states
+	before   forgotten
 	times    map[sign][]time.Time   // see timesOf
 	scaled   []scaled               // the oldest first
 	older    int                    // scalings that were not looked at
@@ -224,7 +225,7 @@ func (v *cut) addChanges(w *workloadAt) {
 
 func (v *cut) workloadAt(w *workload) *workloadAt {
 	k := &workloadAt{
-		cut: v, key: w.key, id: w.id, facts: make([]*Fact, 0, len(w.facts)), deleted: map[string]bool{},
+		cut: v, key: w.key, id: w.id, facts: make([]*Fact, 0, len(w.facts)), before: w.before, deleted: map[string]bool{},
 		limited: map[string][]time.Time{}, uids: map[string]time.Time{},
 	}
 	for _, f := range w.facts {
@@ -282,10 +283,7 @@ func rolloutsIn(facts []*Fact) (read *rollout.Model, unread int) {
 	var records []*record.Record
 	repeats, revisions := maxScalings, map[string]bool{}
 	for _, f := range slices.Backward(facts) {
-		revision := f.Revision
-		if f.scaling != nil {
-			revision = f.scaling.Revision
-		}
+		revision := f.revision()
 		if revisions[revision] = true; len(revisions) > maxRevisions {
 			delete(revisions, revision)
 			unread++

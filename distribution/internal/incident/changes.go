@@ -61,6 +61,21 @@ const (
 	kindDeletion   = "deletion"
 )
 
+// progressDeadline is the time that a rollout has: the default progressDeadlineSeconds of a Deployment.
+const progressDeadline = 10 * time.Minute
+
+// IsOver reports whether a state has ended, or the outcome of a rollout is known. One that fails is not over at once: a pod
+// that waits for a node, or a registry that does not answer, fails for a while.
+func (c *Change) IsOver(now time.Time) bool {
+	switch c.Outcome {
+	case rollout.Complete, rollout.Superseded:
+		return true
+	case rollout.Failed:
+		return c.isReplaced || now.Sub(c.At) >= progressDeadline
+	}
+	return !c.Until.IsZero()
+}
+
 // changesOf returns the changes of a workload, the oldest first.
 func (v *cut) changesOf(w *workloadAt) []*Change {
 	all := append(w.rolloutChanges(), v.scalings(w)...)
@@ -163,12 +178,12 @@ func (w *workloadAt) deletions() (all []*Change) {
 func (w *workloadAt) rolloutChanges() (all []*Change) {
 	begins := w.begins()
 	for i, r := range w.rolled {
-		if at, ok := begins[r.Revision]; r.Record == "" && (!ok || at.After(timeAt(r.Start).Add(time.Minute))) {
+		if begin := begins[r.Revision]; !w.isSeen(&r, begin) {
 			continue
 		}
 		c := &Change{
 			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
-			Changes: r.Template.Changes, Outcome: r.Outcome, template: r.Template,
+			Changes: r.Template.Changes, Outcome: r.Outcome, isReplaced: r.IsOver, template: r.Template,
 		}
 		switch {
 		case rollout.IsJob(r.Revision):
@@ -190,11 +205,33 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 	return all
 }
 
+// isSeen reports whether records show that a rollout began: the one that began it, or, if that is missing, the first ones
+// about its pods; a zero begin: there are none.
+func (w *workloadAt) isSeen(r *rollout.Rollout, begin time.Time) bool {
+	switch {
+	case r.Record != "":
+		return true
+	case begin.IsZero(), begin.After(timeAt(r.Start).Add(time.Minute)), w.before.begun[r.Revision]:
+		return false
+	case strings.HasPrefix(r.Controller, "deployment.apps/"):
+		// A Deployment writes that it begins a rollout, unless it wrote too much before. A pod that takes the place of
+		// another one, such as after a drain, begins none.
+		return r.Replaced != ""
+	}
+	return true
+}
+
+// ofOldPods are the classes of problems that pods have which have run before: those do not show that their revision began.
+var ofOldPods = []string{classCrash, classProbe, classNode, classEviction}
+
 // begins returns when each revision began, as far as records show it. That a pod goes on failing shows none, such as after
 // a restart of the Collector.
 func (w *workloadAt) begins() map[string]time.Time {
 	first := map[string]time.Time{}
 	for _, f := range w.facts {
+		if f.symptom != nil && slices.Contains(ofOldPods, f.symptom.class) {
+			continue
+		}
 		if at, ok := first[f.Revision]; f.Moments[0].At.Sub(f.First) < time.Minute && (!ok || f.First.Before(at)) {
 			first[f.Revision] = f.First
 		}
@@ -315,7 +352,7 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 		case w.isTakenBack(s):
 			c.Kind, c.what, c.Text = kindRollout, takenBack, "the rollout of "+nameOf(s.Revision)+" was taken back"
 			all = append(all, c)
-		case !w.isStep(s):
+		case !w.isStep(s) && s.at.Sub(w.before.scaled) > soon: // Else it can be a step of a rollout that is forgotten.
 			v.addAutoscaler(c)
 			all = append(all, c)
 		}

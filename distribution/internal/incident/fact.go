@@ -210,6 +210,14 @@ func (f *Fact) rolloutObject() (part Object) {
 	return part
 }
 
+// revision returns the revision that the Event is about; empty: none.
+func (f *Fact) revision() string {
+	if f.scaling != nil {
+		return f.scaling.Revision
+	}
+	return f.Revision
+}
+
 // size is about how many bytes the fact takes in memory. Facts of one record share its subject.
 func (f *Fact) size() int {
 	size := 800 + 72*len(f.Moments) + 64*len(f.names)

@@ -44,6 +44,13 @@ type workload struct {
 	// settled is what the facts show of rollouts, if time does not change it any more; nil: it is to
 	// be computed.
 	settled *states
+	before  forgotten
+}
+
+// forgotten is what facts of a workload showed that are forgotten, while newer ones are known.
+type forgotten struct {
+	begun  map[string]bool // the revisions that began before what is known of them
+	scaled time.Time       // the last time that one was scaled; zero: none was
 }
 
 // firstList is the time after the start in which older records show that the receiver reads what
@@ -208,13 +215,7 @@ func (m *Model) forget(now time.Time) {
 	m.forgotten = now
 	before := now.Add(-Horizon)
 	for _, w := range m.workloads {
-		for id, f := range w.facts {
-			if f.Last.Before(before) {
-				m.account(w, -f.size())
-				delete(w.facts, id)
-			}
-		}
-		if len(w.facts) == 0 {
+		if m.forgetIn(w, before); len(w.facts) == 0 {
 			m.remove(w)
 		}
 	}
@@ -223,6 +224,34 @@ func (m *Model) forget(now time.Time) {
 		used[w.space()] = true
 	}
 	maps.DeleteFunc(m.drops, func(in space, _ *Dropped) bool { return !used[in] })
+}
+
+// forgetIn drops the facts of a workload that are older than a time, and notes what they showed of revisions that have
+// newer ones. Else the rest of a rollout would look like another one.
+func (m *Model) forgetIn(w *workload, before time.Time) {
+	known := len(w.facts)
+	for id, f := range w.facts {
+		if !f.Last.Before(before) {
+			continue
+		}
+		m.account(w, -f.size())
+		delete(w.facts, id)
+		if w.before.begun == nil {
+			w.before.begun = map[string]bool{}
+		}
+		w.before.begun[f.revision()] = true
+		if f.scaling != nil {
+			w.before.scaled = later(w.before.scaled, f.Last)
+		}
+	}
+	if len(w.facts) == known {
+		return
+	}
+	left := map[string]bool{}
+	for _, f := range w.facts {
+		left[f.revision()] = true
+	}
+	maps.DeleteFunc(w.before.begun, func(revision string, _ bool) bool { return !left[revision] })
 }
 
 func later(a, b time.Time) time.Time {

@@ -270,7 +270,7 @@ func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	assert.Equal(t, "280 older occurrences, 20 older records", at.Problems()[0].LeftOut)
 	at = s.model.At(t.Context(), began.Add(10*time.Minute), incident.Query{Namespace: "shop"})
 	require.Len(t, at.Problems(), 1)
-	assert.Equal(t, "5 older records, 61 older namespace changes, 60 older scalings, 361 older repeats, 5 pods", at.Problems()[0].LeftOut)
+	assert.Equal(t, "5 older records, 60 older namespace changes, 60 older scalings, 361 older repeats, 5 pods", at.Problems()[0].LeftOut)
 	assert.True(t, slices.ContainsFunc(at.Changes(), func(c incident.Change) bool { return c.Text == "60 older scalings not looked at" }))
 }
 

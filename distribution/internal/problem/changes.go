@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // The states of a change.
@@ -75,12 +74,13 @@ func (c *Changes) Look(now time.Time, shown []incident.Change) (news []News) {
 			counts[in]++
 			news = append(news, News{id, Happened, *change})
 		}
-		endsNow := isOver(change) && !known.IsOver
+		isOver := change.IsOver(now)
+		endsNow := isOver && !known.IsOver
 		if endsNow {
 			news = append(news, News{id, Over, *change})
 		}
 		if endsNow || !isKnown {
-			c.Keep(Change{id, change.Key, change.Kind, change.Text, change.Object, change.At, change.Until, change.Outcome, isOver(change)})
+			c.Keep(Change{id, change.Key, change.Kind, change.Text, change.Object, change.At, change.Until, change.Outcome, isOver})
 		}
 	}
 	slices.SortStableFunc(news, func(a, b News) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
@@ -139,9 +139,4 @@ func (c *Changes) bound() {
 	for id := range beyond(sizes, maxChangesBytes) {
 		c.drop(c.all[id])
 	}
-}
-
-// isOver reports whether a state has ended, or the outcome of a rollout is known.
-func isOver(c *incident.Change) bool {
-	return !c.Until.IsZero() || c.Outcome == rollout.Complete || c.Outcome == rollout.Failed || c.Outcome == rollout.Superseded
 }

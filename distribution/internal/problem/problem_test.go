@@ -172,8 +172,8 @@ func TestStories(t *testing.T) {
 			`
   0:20 opened: deployment web in shop: no node has room for a pod; the cause is not known
   1:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled
-  4:00 changed: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out
-  5:00 ended: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; over: the pod was scheduled
+  4:10 changed: deployment web in shop: no node has room for a pod; the cause is not known
+  5:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled
 `,
 		},
 		"later, it is the same again": {
@@ -181,8 +181,8 @@ func TestStories(t *testing.T) {
 			`
   0:20 opened: deployment web in shop: no node has room for a pod; the cause is not known
   1:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled
-  14:00 opened: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; 1 before
-  15:00 ended: deployment web in shop: no node has room for a pod; the cause: web-aaa was rolled out; over: the pod was scheduled; 1 before
+  14:10 opened: deployment web in shop: no node has room for a pod; the cause is not known; 1 before
+  15:00 ended: deployment web in shop: no node has room for a pod; the cause is not known; over: the pod was scheduled; 1 before
 `,
 		},
 	} {
@@ -274,4 +274,41 @@ func TestAProbeThatFailsOnceIsNoProblem(t *testing.T) {
 	require.Len(t, news, 2)
 	assert.Equal(t, problem.Opened, news[0].State)
 	assert.Less(t, news[0].Reported.Sub(news[0].Onset), 31*time.Second)
+}
+
+// TestTheOutcomeOfARollout is reported once, when it is final.
+func TestTheOutcomeOfARollout(t *testing.T) {
+	const begin = "0:00 Deployment/web ScalingReplicaSet: Scaled up replica set web-aaa from 0 to 1\n0:01 Pod/web-aaa-1 "
+	for name, tt := range map[string]struct{ lines, want string }{
+		"its pod waits for a node": {
+			begin + "!FailedScheduling: no room\n1:30 Pod/web-aaa-1 starts", "0:10 happened, 1:40 over complete",
+		},
+		"its image does not exist": {
+			begin + "!Failed{app} x40/0:01: Failed to pull image \"shop:9\": not found", "0:10 happened, 10:00 over failed",
+		},
+		"another one replaces it": {
+			begin + "!Failed{app}: Failed to pull image \"shop:9\": not found\n3:00 Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1\n" +
+				"3:00 Deployment/web ScalingReplicaSet: Scaled down replica set web-aaa from 1 to 0",
+			"0:10 happened, 3:00 over failed, 3:10 happened",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, changes, got := newCluster(t, story.Epoch, story.Logs(tt.lines)), problem.Changes{}, []string{}
+			records := story.Records(tt.lines)
+			for ; c.now.Before(c.start.Add(30 * time.Minute)); c.now = c.now.Add(step) {
+				at := c.now.Sub(c.start)
+				for ; len(records) > 0 && records[0].At <= at; records, c.all = records[1:], c.all[1:] {
+					c.model.AddFacts(incident.FactsOf(record.Read(c.all[0]), c.now, false), c.now)
+				}
+				for _, n := range changes.Look(c.now, c.model.At(t.Context(), c.now, incident.Query{}).Changes()) {
+					text := fmt.Sprintf("%d:%02d %s", int(at.Minutes()), int(at.Seconds())%60, n.State)
+					if n.State == problem.Over {
+						text += " " + n.Outcome
+					}
+					got = append(got, text)
+				}
+			}
+			assert.Equal(t, tt.want, strings.Join(got, ", "))
+		})
+	}
 }

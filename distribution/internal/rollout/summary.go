@@ -37,6 +37,7 @@ type Rollout struct {
 	Undone         int64 // when the revision was scaled to zero afterwards; 0: no record shows it
 	Done           int64 // when all its pods had started for the first time; 0: they have not
 	Closed         int64 // scalings after this time are no part of it
+	IsOver         bool  // another one began, or it was taken back
 }
 
 // States returns the rollouts and the pods of a workload, the oldest first. The scheduled runs of a
@@ -66,7 +67,7 @@ func (w *Workload) States(o Options) (rollouts []Rollout, pods []PodState) {
 
 func (w *Workload) summary(h history, x *run) Rollout {
 	s := Rollout{
-		UID: w.UID, Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, Record: h.recordOf(x.episode), Undone: x.undone,
+		UID: w.UID, Revision: x.revision, Controller: w.controllerOf(x.revision), Start: x.start, Done: x.done(), Closed: x.closed, IsOver: x.until != always, Record: h.recordOf(x.episode), Undone: x.undone,
 		Replaced: x.replaced, Images: w.Revisions[x.revision].images(), Outcome: x.outcome(), Available: x.proof,
 	}
 	if r := w.Revisions[x.replaced]; r != nil {
