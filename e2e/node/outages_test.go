@@ -34,8 +34,11 @@ func TestOutages(t *testing.T) {
 	c.count(t, "API server away for "+times[0], func(f *traffic) {
 		require.NoError(t, c.KillAPIServer())
 		time.Sleep(withoutAPI)
-		require.NoError(t, c.StartAPIServer(t.Context()))
+		started := make(chan error, 1)
+		go func() { started <- c.StartAPIServer(t.Context()) }()
+		f.load.Grows(t, 1) // It takes writes before it reports that it is ready.
 		f.since = time.Now()
+		require.NoError(t, <-started)
 	}, r)
 	c.count(t, "backend away for "+times[1]+": it answers 503", func(f *traffic) {
 		c.backend.Answer(func(context.Context) error { return errors.New("away") })
