@@ -27,6 +27,10 @@ faults: $(OTELCOL) $(CONTROLPLANE) $(KINE) $(NODE_PROGRAMS) $(HELM) $(NODE_IMAGE
 soak: $(CONTROLPLANE) $(NODE_PROGRAMS) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write test/RESULTS.md
 	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 0 -run TestSoak
 
+.PHONY: outages
+outages: $(CONTROLPLANE) $(NODE_PROGRAMS) $(HELM) $(NODE_IMAGE) ## Take the API server and then the backend away from the chart's default for OUTAGES="10m 1h", and write test/RESULTS.md
+	@$(call on-node,OUTAGES="$(or $(OUTAGES),10m 1h)" CLUSTER_REPORT="$(CURDIR)/test/RESULTS.md") -timeout 0 -run TestOutages
+
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
 on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./node
 

@@ -171,11 +171,13 @@ func TestNode(t *testing.T) {
 func (c *cluster) surviveFaults(t *testing.T) {
 	require.NoError(t, c.node.ImportImage(t.Context(), builtImage(t)))
 	single, replicas := c.newRelease(t, "single", withVolume), c.newRelease(t, "replicas", withReplicas)
+	defaults := c.newRelease(t, "defaults", withDefaults)
 	ready := t.Run("one release", func(t *testing.T) {
 		for name, run := range map[string]func(*testing.T){
 			"the trial":                  c.trial,
 			"one replica with a volume":  single.livesWithAVolume,
 			"two replicas":               replicas.takeTurns,
+			"the chart's default":        defaults.losesItsPod,
 			"the namespaces of a tenant": c.tenant,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -193,9 +195,9 @@ func (c *cluster) surviveFaults(t *testing.T) {
 	}{
 		{"kubelet killed", func() { require.NoError(t, c.node.KillKubelet()) }},
 		{"API server killed and restarted", func() { c.restartAPIServer(t) }},
-		{"drain of the node: each pod evicted", func() { c.drain(t, single, replicas) }},
+		{"drain of the node: each pod evicted", func() { c.drain(t, replicas, single, defaults) }},
 	} {
-		c.count(t, fault.name, func(*traffic) { fault.cause() }, single, replicas)
+		c.count(t, fault.name, func(*traffic) { fault.cause() }, single, replicas, defaults)
 	}
 	c.write(t, "cluster", c.environment(t))
 }

@@ -34,6 +34,9 @@ func withVolume(c *cluster, t *testing.T, name string) values {
 // withReplicas are two replicas with leader election.
 func withReplicas(*cluster, *testing.T, string) values { return values{"replicas": 2} }
 
+// withDefaults is one replica with leader election, as the chart installs it.
+func withDefaults(*cluster, *testing.T, string) values { return values{"config": values{}} }
+
 // release is an installation of the chart. Its records have its name as k8s.cluster.name.
 type release struct {
 	*cluster
@@ -47,10 +50,12 @@ type release struct {
 func (c *cluster) newRelease(t *testing.T, name string, mode func(*cluster, *testing.T, string) values) *release {
 	t.Helper()
 	c.newNamespace(t, name, "pod-security.kubernetes.io/enforce", "restricted")
-	r := &release{cluster: c, name: name, values: mode(c, t, name), counted: map[string][]account.Record{}}
-	r.values["fullnameOverride"], r.values["clusterName"] = name, name
-	r.values["otlp"] = values{"endpoint": c.endpoint, "signals": []string{"logs", "metrics"}}
-	r.values["config"] = values{"receivers": values{"kube_events": values{"collection_interval": "2s"}}}
+	r := &release{cluster: c, name: name, counted: map[string][]account.Record{}, values: values{
+		"fullnameOverride": name, "clusterName": name,
+		"otlp":   values{"endpoint": c.endpoint, "signals": []string{"logs", "metrics"}},
+		"config": values{"receivers": values{"kube_events": values{"collection_interval": "2s"}}},
+	}}
+	maps.Copy(r.values, mode(c, t, name))
 	return r
 }
 

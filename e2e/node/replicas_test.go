@@ -62,20 +62,25 @@ func (r *release) holder(t *testing.T) string {
 // drain does what `kubectl drain` does: it lets no new pod on the node, and evicts the pods of the
 // releases. There is no other node for their successors. So it uncordons the node when the budget of
 // the replicas forbids the next eviction, and evicts that replica when its sister is ready again.
-func (c *cluster) drain(t *testing.T, single, replicas *release) {
+// No budget protects the pods of the releases that have only one.
+func (c *cluster) drain(t *testing.T, replicas *release, singles ...*release) {
 	t.Helper()
-	alone, both := single.pods(t, single.name), replicas.pods(t, replicas.name)
-	require.Len(t, alone, 1)
+	both := replicas.pods(t, replicas.name)
 	require.Len(t, both, 2)
 	c.cordon(t, true)
-	require.NoError(t, c.evict(t, &alone[0]))
+	for _, r := range singles {
+		pods := r.pods(t, r.name)
+		require.Len(t, pods, 1)
+		require.NoError(t, c.evict(t, &pods[0]))
+	}
 	require.NoError(t, c.evict(t, &both[0]))
 	harness.Eventually(t, func() bool { return len(replicas.pods(t, replicas.name)) == 2 }, "a successor of %s", both[0].Name)
 	err := c.evict(t, &both[1])
 	assert.True(t, apierrors.IsTooManyRequests(err), "the budget protects the last replica: %v", err)
 	c.cordon(t, false)
-	single.awaitRollout(t, single.name)
-	replicas.awaitRollout(t, replicas.name)
+	for _, r := range append(singles, replicas) {
+		r.awaitRollout(t, r.name)
+	}
 	harness.Eventually(t, func() bool { return c.evict(t, &both[1]) == nil }, "the eviction of %s", both[1].Name)
 	harness.Eventually(t, func() bool {
 		now := replicas.pods(t, replicas.name)

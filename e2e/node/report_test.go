@@ -26,26 +26,31 @@ type row struct {
 	fault   string
 	release *release
 	metric  int64
-	counted int64 // occurrences in all records, also those that were repeated
+	counted int64         // occurrences in all records, also those that were repeated
+	missed  int64         // occurrences of events that the API server still has
+	pause   time.Duration // the longest time without a record
 }
 
 // check checks that the row is as promised.
 func (r row) check(t *testing.T) {
 	t.Helper()
-	t.Logf("%s, %s: %+v, metric %d", r.fault, r.release.mode(), r.Outcome, r.metric)
+	t.Logf("%s, %s: %+v, metric %d, pause %s", r.fault, r.release.mode(), r.Outcome, r.metric, r.pause)
 	assert.Positive(t, r.Made)
-	assert.Zero(t, r.Lost, "lost occurrences")
+	assert.Zero(t, r.missed, "lost occurrences of events that have not expired")
 	assert.Zero(t, r.Surplus, "occurrences that come twice without the same log.record.uid")
 	// A kill loses what was counted after the last collection.
 	assert.LessOrEqual(t, r.metric, r.counted, "the metric's total")
 }
 
-// mode is the value `mode` of the release.
+// mode is the value `mode` of the release, with its replicas where there can be several.
 func (r *release) mode() string {
-	if mode, ok := r.values["mode"].(string); ok {
-		return mode
+	if mode, ok := r.values["mode"]; ok {
+		return fmt.Sprintf("`%s`", mode)
 	}
-	return "ha"
+	if replicas, ok := r.values["replicas"]; ok {
+		return fmt.Sprintf("`ha`, %d replicas", replicas)
+	}
+	return "`ha`, 1 replica"
 }
 
 // report collects the rows of all tests of a cluster.
@@ -69,12 +74,12 @@ func (c *cluster) write(t *testing.T, section, introduction string) {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n\n", introduction)
-	text.WriteString("| Fault | `mode` | Occurred | Delivered | Lost | Records repeated | Not recognisable |\n" +
-		"|---|---|--:|--:|--:|--:|--:|\n")
+	text.WriteString("| Fault | `mode` | Occurred | Delivered | Lost | Records repeated | Not recognisable | Time to the next record |\n" +
+		"|---|---|--:|--:|--:|--:|--:|--:|\n")
 	slices.SortStableFunc(c.report.rows, func(a, b row) int { return -strings.Compare(a.release.mode(), b.release.mode()) })
 	for _, r := range c.report.rows {
-		fmt.Fprintf(&text, "| %s | `%s` | %d | %d | %d | %d | %d |\n", r.fault, r.release.mode(),
-			r.Made, r.Delivered, r.Lost, r.Repeated, r.Surplus)
+		fmt.Fprintf(&text, "| %s | %s | %d | %d | %d | %d | %d | %.1f s |\n", r.fault, r.release.mode(),
+			r.Made, r.Delivered, r.Lost, r.Repeated, r.Surplus, r.pause.Seconds())
 	}
 	harness.ReplaceSection(t, path, section, func(string) string { return text.String() })
 }

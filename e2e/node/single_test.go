@@ -41,6 +41,12 @@ func (r *release) livesWithAVolume(t *testing.T) {
 	}, r)
 }
 
+// losesItsPod kills the only pod of a release without a volume. It ends installed.
+func (r *release) losesItsPod(t *testing.T) {
+	r.install(t)
+	r.count(t, "pod deleted without a grace period", func(*traffic) { r.killLeader(t) }, r)
+}
+
 // replacePod kills the release's only pod, and waits for the next one.
 func (r *release) replacePod(t *testing.T) {
 	t.Helper()

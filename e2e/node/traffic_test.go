@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -25,7 +26,9 @@ type traffic struct {
 
 	namespace string
 	load      *load.Load
-	releases  []*release // that deliver the events
+	releases  []*release       // that deliver the events
+	since     time.Time        // of the fault, or of the end of an outage
+	known     map[string]int64 // how many occurrences of each event there were, even if it has expired
 }
 
 // count makes a fault happen while there is traffic, before and after it, and counts what each
@@ -35,6 +38,7 @@ func (c *cluster) count(t *testing.T, fault string, cause func(*traffic), releas
 	f := c.newTraffic(t, releases...)
 	f.begin(t)
 	f.passes(t)
+	f.since = time.Now()
 	cause(f)
 	f.passes(t)
 	f.conclude(t, fault)
@@ -43,12 +47,13 @@ func (c *cluster) count(t *testing.T, fault string, cause func(*traffic), releas
 // newTraffic prepares traffic in a namespace of its own.
 func (c *cluster) newTraffic(t *testing.T, releases ...*release) *traffic {
 	t.Helper()
-	return &traffic{cluster: c, namespace: c.newNamespace(t, "watched-"), releases: releases}
+	return &traffic{cluster: c, namespace: c.newNamespace(t, "watched-"), releases: releases, known: map[string]int64{}}
 }
 
 // begin starts the workloads and the recorders.
 func (f *traffic) begin(t *testing.T) {
 	t.Helper()
+	f.since = time.Now()
 	f.createWorkloads(t, f.namespace)
 	f.load = load.Start(t, f, f.namespace, func(l *load.Load) { l.Pause = 200 * time.Millisecond })
 }
@@ -77,23 +82,41 @@ func (f *traffic) passes(t *testing.T) {
 // nothing is lost, that every repeat can be recognised, and that the metric is right.
 func (f *traffic) conclude(t *testing.T, fault string) {
 	t.Helper()
+	var rows []row
+	for _, r := range f.releases {
+		rows = append(rows, row{fault: fault, release: r, pause: f.pause(r)})
+	}
 	f.load.End()
 	assert.Empty(t, f.load.Mistakes(), "writes that the API server does not take are a mistake of the test")
 	f.removeWorkloads(t)
-	for _, r := range f.releases {
-		result := row{fault: fault, release: r}
+	for _, result := range rows {
+		r := result.release
 		poll(90*time.Second, func() bool {
-			records := r.records(f.namespace)
-			result.Outcome = account.Judge(f.truth(t), records)
+			live, records := f.observe(t), r.records(f.namespace)
+			result.Outcome, result.missed = account.Judge(f.known, records), account.Judge(live, records).Lost
 			result.metric, result.counted = r.metric(f.namespace), 0
 			for _, record := range records {
 				result.counted += record.Occurrences
 			}
-			return result.Lost == 0 && result.Surplus == 0
+			return result.missed == 0 && result.Surplus == 0
 		})
 		result.check(t)
 		f.report.add(result)
 	}
+	for name, made := range f.load.Truth() {
+		require.Equal(t, made, f.known[name], "of the event %s, as the API server had it", name)
+	}
+}
+
+// pause is the longest time without a record of a release, since the fault or the end of an outage.
+func (f *traffic) pause(r *release) (longest time.Duration) {
+	last := f.since
+	for _, record := range f.backend.Records("k8s.cluster.name", r.name, "k8s.namespace.name", f.namespace) {
+		if record.Received.After(last) {
+			longest, last = max(longest, record.Received.Sub(last)), record.Received
+		}
+	}
+	return longest
 }
 
 // poll asks less often than harness.Poll, because counting takes time.
@@ -103,20 +126,18 @@ func poll(timeout time.Duration, holds func() bool) bool {
 	return err == nil
 }
 
-// truth is how many occurrences of each event there were. Of those that the kubelet and the
-// controllers write, the API server knows it.
-func (f *traffic) truth(t *testing.T) map[string]int64 {
+// observe notes how many occurrences there were of each event that the API server has, and returns
+// them.
+func (f *traffic) observe(t *testing.T) map[string]int64 {
 	t.Helper()
-	truth := map[string]int64{}
+	live := map[string]int64{}
 	events, err := f.CoreV1().Events(f.namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for _, event := range events.Items {
-		truth[event.Name] = account.Occurrences(&event)
+		live[event.Name] = account.Occurrences(&event)
 	}
-	for name, made := range f.load.Truth() {
-		require.Equal(t, made, truth[name], "of the event %s, which the API server has", name)
-	}
-	return truth
+	maps.Copy(f.known, live)
+	return live
 }
 
 // removeWorkloads ends the pods, so that the number of events no longer grows.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -31,6 +32,7 @@ type Backend struct {
 type Record struct {
 	Resource, Attributes map[string]any
 	Log                  plog.LogRecord
+	Received             time.Time
 }
 
 // Get is an attribute of the record or its resource; nil if neither has it.
@@ -112,13 +114,14 @@ func (b *Backend) addLogs(received plog.Logs) {
 	b.records = append(b.records, RecordsOf(logs)...)
 }
 
-// RecordsOf returns the records, each with its resource.
+// RecordsOf returns the records, each with its resource, as received now.
 func RecordsOf(logs plog.Logs) (records []Record) {
+	now := time.Now()
 	for _, resource := range logs.ResourceLogs().All() {
 		attributes := resource.Resource().Attributes().AsRaw()
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
-				records = append(records, Record{attributes, log.Attributes().AsRaw(), log})
+				records = append(records, Record{attributes, log.Attributes().AsRaw(), log, now})
 			}
 		}
 	}
