@@ -63,7 +63,7 @@ func (b *browser) retakePictures(t *testing.T, url string) {
 	b.open(t, url)
 	for mode, file := range map[string]string{"light": "page.png", "dark": "page-dark.png"} {
 		b.prefer(t, mode)
-		require.NoError(t, os.WriteFile(harness.InRepository("docs", file), b.picture(t, file), 0o644))
+		require.NoError(t, os.WriteFile(harness.InRepository("docs", file), withPalette(t, b.picture(t, file)), 0o644))
 	}
 	b.do(t, chromedp.ResetViewport())
 	b.open(t, url+"?namespace=shop")

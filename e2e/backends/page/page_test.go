@@ -79,7 +79,7 @@ func TestTheDemoInABrowser(t *testing.T) {
 		b.await(t, `Array.from(document.querySelectorAll("article.current h3"), (e) => e.textContent.trim()).includes("deployment stuck")`)
 		b.await(t, `document.getElementById("news").textContent.startsWith("New problems: ")`)
 	})
-	failImage(t)
+	lowerLimit(t)
 	testProblem(t, b, url)
 	b.open(t, url)
 	testHostileEvents(t, b)
@@ -120,43 +120,52 @@ service:
 	b.open(t, "http://"+addresses[0])
 }
 
-// failImage rolls out an image that does not exist. The nodes are simulated, so the test writes the kubelet's Events.
-func failImage(t *testing.T) {
+// lowerLimit rolls out a limit of memory that is too low. The nodes are simulated, so the test ends the container, and
+// writes the kubelet's Events.
+func lowerLimit(t *testing.T) {
 	t.Helper()
 	kube.Apply(t, "e2e/backends/page/testdata/checkout.yaml")
-	events := kube.Recorder(t, "kubelet")
-	event := func(pod *corev1.Pod, kind, reason, message string) {
-		events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{app}"}, kind, reason, message)
+	awaitPods(t, "256Mi", 3)
+	ends, between := 1, time.Second // The events of controllers have whole seconds: two rollouts of the same second have no order.
+	if *update {
+		ends, between = 3, 20*time.Second // The pictures show a crash loop.
 	}
-	for _, pod := range awaitPods(t, "1.0", 3) {
-		event(&pod, "Normal", "Pulling", `Pulling image "example.com/checkout:1.0"`)
-		event(&pod, "Normal", "Pulled", `Successfully pulled image "example.com/checkout:1.0" in 2s (2s including waiting). Image size: 1000 bytes.`)
-	}
-	time.Sleep(time.Second) // The events of controllers have whole seconds: two rollouts of the same second have no order.
+	time.Sleep(between)
 	// No pod is available for 500 s, so the new pod replaces none.
-	patch := `{"spec":{"minReadySeconds":500,"template":{"spec":{"containers":[{"name":"app","image":"example.com/checkout:1.1-typo"}]}}}}`
-	_, err := kube.AppsV1().Deployments("shop").Patch(t.Context(), "checkout", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	patch := `{"spec":{"minReadySeconds":500,"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"128Mi"}}}]}}}}`
+	_, err := kube.AppsV1().Deployments("shop").Patch(t.Context(), "checkout", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "argocd-controller"})
 	require.NoError(t, err)
-	for _, pod := range awaitPods(t, "1.1-typo", 1) {
-		if *update {
-			time.Sleep(3 * time.Second) // The pictures show a registry that takes its time.
-		}
-		event(&pod, "Normal", "Pulling", `Pulling image "example.com/checkout:1.1-typo"`)
-		event(&pod, "Warning", "Failed", `Failed to pull image "example.com/checkout:1.1-typo": example.com/checkout:1.1-typo: not found`)
-		event(&pod, "Warning", "Failed", "Error: ErrImagePull")
+	pod, kubelet := awaitPods(t, "128Mi", 1)[0], kube.Recorder(t, "kubelet")
+	container := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{app}"}
+	for restarts := range ends {
+		time.Sleep(between)
+		runOutOfMemory(t, pod.Name, restarts+1)
+		kubelet.Event(container, "Warning", "BackOff", "Back-off restarting failed container app in pod "+pod.Name+"_shop("+string(pod.UID)+")")
 	}
 }
 
-// awaitPods waits for so many pods that run an image with this tag.
-func awaitPods(t *testing.T, tag string, count int) (found []corev1.Pod) {
+// runOutOfMemory writes that the kernel has ended a pod's container at its limit.
+func runOutOfMemory(t *testing.T, pod string, restarts int) {
+	t.Helper()
+	end := time.Now()
+	patch := fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","image":"example.com/checkout:1.0","imageID":"","ready":false,"restartCount":%d,
+		"state":{"waiting":{"reason":"CrashLoopBackOff"}},
+		"lastState":{"terminated":{"reason":"OOMKilled","exitCode":137,"startedAt":%q,"finishedAt":%q}}}]}}`,
+		restarts, end.Add(-2*time.Second).Format(time.RFC3339), end.Format(time.RFC3339))
+	_, err := kube.CoreV1().Pods("shop").Patch(t.Context(), pod, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+}
+
+// awaitPods waits for so many pods that run with a limit of memory.
+func awaitPods(t *testing.T, limit string, count int) (found []corev1.Pod) {
 	t.Helper()
 	harness.Eventually(t, func() bool {
 		pods, err := kube.CoreV1().Pods("shop").List(t.Context(), metav1.ListOptions{})
 		found = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
-			return !strings.HasSuffix(pod.Spec.Containers[0].Image, ":"+tag) || pod.Status.Phase != corev1.PodRunning
+			return pod.Spec.Containers[0].Resources.Limits.Memory().String() != limit || pod.Status.Phase != corev1.PodRunning
 		})
 		return err == nil && len(found) == count
-	}, "pods with the image %s", tag)
+	}, "pods with the limit %s", limit)
 	return found
 }
 
@@ -167,8 +176,11 @@ func testProblem(t *testing.T, b *browser, url string) {
 		b.await(t, `document.querySelector("article.current .causes") !== null`)
 		b.retakePictures(t, url)
 		article := b.texts(t, "article.current")[0]
-		for _, part := range []string{"deployment checkout", "Failed of container app", "1 of 1 pod of the new revision, 0 of 3 of the old one", "checkout:1.0 → checkout:1.1-typo"} {
-			assert.Contains(t, strings.ReplaceAll(article, "example.com/", ""), part)
+		for _, part := range []string{
+			"deployment checkout", "BackOff of container app", "1 of 1 pod of the new revision, 0 of 3 of the old one",
+			"OOMKilled at 128 MiB, exit 137", "memory limit app: 256Mi → 128Mi, when checkout-",
+		} {
+			assert.Contains(t, article, part)
 		}
 	})
 	t.Run("a link leads to the record, which stays marked", func(t *testing.T) {
