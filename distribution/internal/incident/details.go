@@ -82,6 +82,11 @@ func withTemplate(t *rollout.Template) (text string) {
 	if more := len(t.Changes) - shownChanges; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
+	return text + byWhom(t)
+}
+
+// byWhom names what made a rollout, as far as it is known.
+func byWhom(t *rollout.Template) (text string) {
 	if t.ChangedBy != "" {
 		text += ", by " + t.ChangedBy
 	}

@@ -103,7 +103,7 @@ var links = []link{
 	{
 		changes: []*change{rolledOut}, where: whereWorkload, can: []string{classCrash, classProbe, classJob}, from: sinceChange, within: Horizon, only: []condition{ofItsPods, ofLowerLimit}, weight: 5,
 		text: func(c *Change, e *explanation) string {
-			return loweredLimit(&c.template, e.p.Container) + ", when " + nameOf(c.revision) + " was rolled out"
+			return loweredLimit(&c.template, e.p.Container) + ", when " + nameOf(c.revision) + " was rolled out" + byWhom(&c.template)
 		},
 	},
 	// The rollout is the consequence.
