@@ -60,7 +60,7 @@ func ownersTable(t *testing.T, operators []*operator) string {
 		var workloads []string
 		for _, r := range o.rows(t) {
 			if cell := r.chart.cell(); cell == r.everyRight.cell() {
-				if !slices.Contains(workloads, cell) {
+				if cell != r.chart.kind {
 					workloads = append(workloads, cell)
 				}
 				continue
@@ -68,11 +68,16 @@ func ownersTable(t *testing.T, operators []*operator) string {
 			fmt.Fprintf(&text, "| %s | %s |\n", title, r.cell(t))
 			title = ""
 		}
-		if title != "" {
-			same = append(same, o.Operator+" ("+strings.Join(workloads, ", ")+")")
+		if title == "" {
+			continue
 		}
+		name := o.Operator
+		if len(workloads) > 0 {
+			name += " (" + strings.Join(workloads, ", ") + ")"
+		}
+		same = append(same, name)
 	}
-	text.WriteString("\nThe default permissions are enough for all other kinds of these operators, and for:\n" + strings.Join(same, ";\n") + ".\n")
+	text.WriteString("\nThe default permissions are enough for the workload of all other kinds of these operators, and of:\n" + strings.Join(same, ";\n") + ".\n")
 	return text.String()
 }
 
@@ -98,7 +103,7 @@ func (o *operator) rows(t *testing.T) (rows []row) {
 	return rows
 }
 
-// cell is the chain with the workload by default in bold, and how the one with every permission is known.
+// cell is the chain with the workload by default in bold, and what is particular about its end.
 func (r row) cell(t *testing.T) string {
 	t.Helper()
 	kinds := strings.Split(r.chain, " → ")
@@ -109,15 +114,14 @@ func (r row) cell(t *testing.T) string {
 	return strings.Join(kinds, " → ") + strings.TrimPrefix(r.everyRight.cell(), r.everyRight.kind)
 }
 
-// cell is the kind of a record's workload, and what the metric has instead of its name.
+// cell is the kind of a record's workload, and what is particular about it. That the metric has the
+// prefix of a generated name is a rule, which the page has above the table.
 func (o outcome) cell() string {
 	switch {
 	case o.resolution == "ambiguous":
 		return o.kind + " (`ambiguous`)"
 	case o.metric == "":
 		return o.kind + ", in the metric without a name"
-	case o.metric != o.name:
-		return fmt.Sprintf("%s `%s`, in the metric `%s`", o.kind, o.name, o.metric)
 	default:
 		return o.kind
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ const documented = "../../../docs/problems.md"
 // TestTheTablesAreDocumented: docs/problems.md has all rows. make generate writes it.
 func TestTheTablesAreDocumented(t *testing.T) {
 	t.Parallel()
-	want := document()
+	want := document(t)
 	if flag.Lookup("update").Value.String() == "true" {
 		require.NoError(t, os.WriteFile(documented, []byte(want), 0o600))
 	}
@@ -30,23 +31,24 @@ func TestTheTablesAreDocumented(t *testing.T) {
 	assert.Equal(t, want, string(got), "run make generate")
 }
 
-func document() string {
+func document(t *testing.T) string {
+	t.Helper()
 	var b strings.Builder
 	b.WriteString(`# Problems and their causes
 
 <!-- make generate writes this file from the tables in distribution/internal/incident. -->
 
-[The page](page.md) judges by these tables. Each row has tests.
+[The page](page.md) judges by these tables.
 
 ## Problems
 
 An Event is of the first class that lists it. A problem is over when nothing has repeated it for the time in the third
 column, or earlier as the fourth says. The end of a pod ends its problems, except an eviction. Those from image to
-schedule also end when its Job has completed, or its ReplicaSet was scaled to zero. A container that has a problem hides
-its problems of the classes in the last column.
+schedule also end when its Job has completed, or its ReplicaSet was scaled to zero. Of ` + strings.Join(onlyFirst(t), ", ") + `,
+a container has only the first.
 
-| Class | Problem and Events | Over after | Earlier | Hides |
-| --- | --- | --- | --- | --- |
+| Class | Problem and Events | Over after | Earlier |
+| --- | --- | --- | --- |
 `)
 	for i := range symptoms {
 		writeSymptom(&b, &symptoms[i])
@@ -66,7 +68,7 @@ Rollouts, scalings and deleted pods are computed from several Events. Others hav
 ## Causes
 
 A change is a cause if a line below connects it with the problem. The highest rank comes first, then the newest change.
-Times count from the change, if the line says nothing else; a state of a node counts while it lasts, and
+A change counts for ` + InWords(soon) + `, if the line has no other time. A state of a node counts while it lasts, and
 ` + InWords(stateTime) + ` longer.
 *Startup* is ` + strings.Join(startups, ", ") + `; *running* is ` + strings.Join(runtimes, ", ") + `.
 `)
@@ -129,7 +131,9 @@ a problem of others.
 func writeSymptom(b *strings.Builder, s *symptom) {
 	var shows, ends []string
 	for _, e := range s.shows {
-		shows = append(shows, eventsText(e))
+		if len(e.kinds) > 0 {
+			shows = append(shows, eventsText(e))
+		}
 	}
 	if s.restarts {
 		shows = append(shows, "a container that starts again, and was not killed")
@@ -143,7 +147,24 @@ func writeSymptom(b *strings.Builder, s *symptom) {
 			ends = append(ends, endText(e))
 		}
 	}
-	fmt.Fprintf(b, "| %s | %s %s | %s | %s | %s |\n", s.class, s.text, strings.Join(shows, "; "), InWords(s.quiet), strings.Join(ends, "; "), strings.Join(s.hides, ", "))
+	text := strings.TrimSpace(s.text + " " + strings.Join(shows, "; "))
+	fmt.Fprintf(b, "| %s | %s | %s | %s |\n", s.class, text, shortly(s.quiet), strings.Join(ends, "; "))
+}
+
+// onlyFirst returns the classes of which each hides all that come after it.
+func onlyFirst(t *testing.T) (classes []string) {
+	t.Helper()
+	for i := range symptoms {
+		s := &symptoms[i]
+		if len(s.hides) == 0 {
+			continue
+		}
+		if len(classes) == 0 {
+			classes = append([]string{s.class}, s.hides...)
+		}
+		require.Equal(t, classes[slices.Index(classes, s.class)+1:], s.hides, s.class)
+	}
+	return classes
 }
 
 func writeChange(b *strings.Builder, c *change) {
@@ -180,7 +201,11 @@ func writeLink(b *strings.Builder, l *link, isCommon bool) {
 	if len(l.changes) == len(nodeChanges) {
 		text = "any change of a node"
 	}
-	if fmt.Fprintf(b, "- %s: %s, within %s", text, classesText(l.can), InWords(l.within)); !isCommon {
+	fmt.Fprintf(b, "- %s: %s", text, classesText(l.can))
+	if l.within != soon || l.from.text != "" {
+		b.WriteString(", within " + shortly(l.within))
+	}
+	if !isCommon {
 		fmt.Fprintf(b, "%s; rank %d", conditionsText(l), l.weight)
 	}
 	b.WriteString("\n")
@@ -190,14 +215,20 @@ func conditionsText(l *link) (text string) {
 	if l.from.text != "" {
 		text = " after " + l.from.text
 	}
-	for i, c := range l.only {
-		text += []string{", if ", ", and "}[min(i, 1)] + c.text
+	joint := ", if "
+	for _, c := range l.only {
+		if c.text != "" {
+			text, joint = text+joint+c.text, ", and "
+		}
 	}
 	if l.isGuess {
 		text += ", and nothing has a higher rank"
 	}
 	return text
 }
+
+// shortly is a time in words, without minutes if there are none.
+func shortly(d time.Duration) string { return strings.TrimSuffix(InWords(d), " 0 min") }
 
 func codes(all []string) string { return "`" + strings.Join(all, "`, `") + "`" }
 
@@ -216,11 +247,7 @@ func eventsText(e events) string {
 		}
 		all = append(all, text)
 	}
-	of := map[place]string{placePods: " of pods", placeNodes: " of nodes"}[e.of]
-	if len(all) == 0 {
-		return "any other Warning" + of
-	}
-	return strings.Join(all, ", ") + of
+	return strings.Join(all, ", ") + map[place]string{placePods: " of pods", placeNodes: " of nodes"}[e.of]
 }
 
 func endText(e end) string {

@@ -48,7 +48,7 @@ type since struct {
 
 // condition must hold for a change to be a cause.
 type condition struct {
-	text  string
+	text  string // empty: where the change is says it
 	holds func(c *Change, e *explanation) bool
 }
 
@@ -200,10 +200,10 @@ var (
 	onlyThere = condition{"all its pods are there, or on nodes with the same change", func(c *Change, e *explanation) bool {
 		return slices.Contains(e.p.Nodes, c.node) && !slices.ContainsFunc(e.p.Nodes, func(node string) bool { return node != c.node && !e.hadChange(node, c) })
 	}}
-	ofMovedPods = condition{"a pod left the node, and all its pods began after that", func(c *Change, e *explanation) bool {
+	ofMovedPods = condition{"all pods with the problem began after that", func(c *Change, e *explanation) bool {
 		return e.w != nil && e.w.leftAfter(c.node, earlier(e.p.Onset, c.At).Add(-delay)) && e.beganAfter(c.At.Add(-delay))
 	}}
-	isHere      = condition{"its record is from the namespace", func(c *Change, e *explanation) bool { return c.Key.Namespace == e.p.Key.Namespace }}
-	isElsewhere = condition{"its record is from another namespace", func(c *Change, e *explanation) bool { return c.Key.Namespace != e.p.Key.Namespace }}
+	isHere      = condition{"", func(c *Change, e *explanation) bool { return c.Key.Namespace == e.p.Key.Namespace }}
+	isElsewhere = condition{"", func(c *Change, e *explanation) bool { return c.Key.Namespace != e.p.Key.Namespace }}
 	isNoVictim  = condition{"it did not begin to fail at the same time", func(c *Change, e *explanation) bool { return !slices.Contains(e.others, c.Key) }}
 )
