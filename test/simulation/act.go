@@ -239,7 +239,8 @@ func (f *Fault) answer(seed uint64, request apiserver.Request, answer *apiserver
 			answer.RetryAfter = time.Second
 		}
 	case DetailsFail:
-		answer.Status, answer.Hang = f.Status, f.Status == 0 && f.Delay == 0
+		answer.Status = cmp.Or(f.Status, answer.Status) // A slow answer to what another fault refuses is a refusal.
+		answer.Hang = answer.Hang || f.Status == 0 && f.Delay == 0
 		answer.Delay += f.Delay
 		if f.Status == http.StatusTooManyRequests {
 			answer.RetryAfter = time.Second
