@@ -96,15 +96,6 @@ func byWhom(t *rollout.Template) (text string) {
 	return text
 }
 
-// isOnlyRestart reports whether a rollout changed nothing but annotations: it is the consequence of
-// something else.
-func isOnlyRestart(t *rollout.Template) bool {
-	isOther := func(change string) bool {
-		return !strings.HasPrefix(change, "restart by hand") && !strings.HasPrefix(change, "annotation ")
-	}
-	return len(t.Changes) > 0 && !slices.ContainsFunc(t.Changes, isOther)
-}
-
 // memoryLimit matches a sentence about a limit of memory that existed before.
 var memoryLimit = regexp.MustCompile(`^memory limit (\S+): (?:(\S+) → (\S+)|\S+ added)$`)
 
@@ -166,7 +157,7 @@ func (e *explanation) changedConfigMap() []Cause {
 // changesMore reports whether the change is a rollout of more than a restart, between two times.
 func (c *Change) changesMore(from, until time.Time) bool {
 	isRollout := c.what == rolledOut || c.what == firstRolledOut
-	return isRollout && !c.At.Before(from.Add(-soon)) && !c.At.After(until) && !isOnlyRestart(&c.template)
+	return isRollout && !c.At.Before(from.Add(-soon)) && !c.At.After(until) && !c.template.IsOnlyRestart()
 }
 
 // quietConfigMaps says since when no ConfigMap of the pods has changed; empty: that is not known.

@@ -35,10 +35,3 @@ func TestOrdinals(t *testing.T) {
 		assert.Equal(t, want, ordinal(n))
 	}
 }
-
-func TestARestartIsAConsequence(t *testing.T) {
-	t.Parallel()
-	assert.True(t, isOnlyRestart(&rollout.Template{Changes: []string{"annotation checksum/config changed", "restart by hand at 2026-03-01T10:00:00Z"}}))
-	assert.False(t, isOnlyRestart(&rollout.Template{Changes: []string{"annotation checksum/config changed", "image app: a → b"}}))
-	assert.False(t, isOnlyRestart(&rollout.Template{}), "it is not known")
-}

@@ -5,6 +5,8 @@ package rollout
 import (
 	"cmp"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
@@ -53,6 +55,15 @@ type Template struct {
 	Changes    []string `json:"c,omitempty"`
 	Tool       string   `json:"d,omitempty"` // the object of the tool that deployed it; empty: not known
 	ChangedBy  string   `json:"b,omitempty"` // the manager that changed it last; empty: not known
+}
+
+// IsOnlyRestart reports whether a rollout changed nothing but annotations: it is the consequence of
+// something else. False: it changed more, or nothing is known.
+func (t *Template) IsOnlyRestart() bool {
+	isOther := func(change string) bool {
+		return !strings.HasPrefix(change, "restart by hand") && !strings.HasPrefix(change, "annotation ")
+	}
+	return len(t.Changes) > 0 && !slices.ContainsFunc(t.Changes, isOther)
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name

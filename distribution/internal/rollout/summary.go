@@ -16,7 +16,7 @@ const (
 	First    = "first"    // no revision was there before
 	Update   = "update"   // it replaces another revision
 	Rollback = "rollback" // the revision was active before
-	Restart  = "restart"  // an update with the same images
+	Restart  = "restart"  // an update with the same images, and no other change is known but of annotations
 )
 
 // Rollout is one rollout of a workload, in short.
@@ -94,7 +94,7 @@ func (s *Rollout) reason(x *run, returns bool) string {
 		return ""
 	case x.activation != "", s.Replaced != "" && returns:
 		return Rollback
-	case s.Replaced != "" && len(s.Images) > 0 && maps.Equal(s.Images, s.Former):
+	case s.Template.IsOnlyRestart(), s.Replaced != "" && len(s.Template.Changes) == 0 && len(s.Images) > 0 && maps.Equal(s.Images, s.Former):
 		return Restart
 	case s.Replaced != "", len(s.Template.Changes) > 0:
 		return Update
