@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,7 +30,7 @@ const collectorGrace = 15 * time.Second
 type show struct {
 	binaries   string    // directory of the control plane's programs
 	collector  string    // the Collector's program
-	config     string    // the Collector's configuration
+	config     string    // the files of the Collector's configuration, with commas
 	kubeconfig string    // of the cluster to show, in the form of KUBECONFIG; empty means a demo's
 	page       string    // where the Collector serves its page, if known
 	addresses  []address // where the Collector will listen
@@ -39,7 +40,7 @@ func main() {
 	s := show{page: os.Getenv(pageVariable), addresses: addressesOf(os.Getenv)}
 	flag.StringVar(&s.binaries, "binaries", "build/controlplane", "directory of the control plane's programs")
 	flag.StringVar(&s.collector, "collector", "build/otelcol-kubeevents", "the Collector's program")
-	flag.StringVar(&s.config, "config", "distribution/config.yaml", "the Collector's configuration")
+	flag.StringVar(&s.config, "config", "distribution/config.yaml,distribution/problems.yaml", "the files of the Collector's configuration, with commas")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "show the cluster of this kubeconfig file, or list of files; empty: start a cluster for the demo")
 	flag.Parse()
 
@@ -116,8 +117,12 @@ const breakage = `KUBECONFIG=%s kubectl --namespace demo patch deployment shop -
 // perform runs the Collector and happen concurrently, until ctx or one of the two ends. Then it
 // stops the Collector before happen.
 func (s show) perform(ctx context.Context, kubeconfig string, happen func(context.Context) error) (code int, err error) {
+	var arguments []string
+	for file := range strings.SplitSeq(s.config, ",") {
+		arguments = append(arguments, "--config", file)
+	}
 	collector, err := process.Start(process.Command{
-		Path: s.collector, Args: []string{"--config", s.config},
+		Path: s.collector, Args: arguments,
 		Env:    []string{"KUBECONFIG=" + kubeconfig},
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	})
