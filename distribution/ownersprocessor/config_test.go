@@ -66,7 +66,8 @@ func TestAWrongOptionNamesTheFix(t *testing.T) {
 	for text, fix := range map[string]string{
 		"auth_type: token":            `auth_type: "token" is not known; use serviceAccount, kubeConfig or none`,
 		"kubeconfig: /etc/kubeconfig": `set auth_type: kubeConfig, or remove it`,
-		"wait: 200":                   `write 200s`,
+		"wait: 200":                   `wait: 200 has no unit; write 200ms`,
+		"owners: {lookup_timeout: 5}": `owners.lookup_timeout: 5 has no unit; write 5s`,
 		"wait: -1s":                   `set a duration such as 200ms, or 0s to wait for nothing`,
 		"wait: 11s":                   `longer than owners.lookup_timeout, which is 10s`,
 		"owners: {enabled: false}":    `remove the processor from its pipelines`,

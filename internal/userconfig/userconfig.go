@@ -21,12 +21,13 @@ import (
 // Unmarshal reads what a user wrote into a configuration, which has the defaults. Errors have the key, the
 // value and the fix. The hints are fixes for keys of other systems, and for optional maps that are none.
 func Unmarshal(conf *confmap.Conf, config any, hints map[string]string) error {
+	defaults, read := confmap.New(), confmap.New()
+	errDefaults := defaults.Marshal(config)
 	err := conf.Unmarshal(config)
-	read := confmap.New()
-	if errMarshal := read.Marshal(config); errMarshal != nil {
+	if errMarshal := errors.Join(errDefaults, read.Marshal(config)); errMarshal != nil {
 		return errors.Join(err, errMarshal)
 	}
-	c := comparison{hints: hints, options: read.AllKeys()}
+	c := comparison{hints: hints, defaults: defaults, options: read.AllKeys()}
 	if err != nil {
 		c.refused = err.Error()
 	}
@@ -41,6 +42,7 @@ func Unmarshal(conf *confmap.Conf, config any, hints map[string]string) error {
 // and no fixes, and it reads 30 as 30 nanoseconds, and 1.5 as 1.
 type comparison struct {
 	hints    map[string]string
+	defaults *confmap.Conf
 	options  []string // with the keys around them
 	refused  string   // the Collector's error; empty: none
 	problems []string
@@ -78,7 +80,7 @@ func (c *comparison) compare(key string, written, read any) {
 	case time.Duration:
 		isFinite := isNumber && !math.IsInf(number, 0) && !math.IsNaN(number)
 		if isFinite && (isText || number != 0) {
-			c.fail(key, written, "has no unit; write "+strconv.FormatFloat(number, 'f', -1, 64)+"s")
+			c.fail(key, written, "has no unit; write "+strconv.FormatFloat(number, 'f', -1, 64)+c.unit(key))
 		} else if _, err := time.ParseDuration(fmt.Sprint(written)); err != nil && !isFinite {
 			c.fail(key, written, "is not a duration; write numbers with the units ms, s, m or h and no blanks, such as 30s or 1h30m")
 		}
@@ -101,6 +103,15 @@ func (c *comparison) compare(key string, written, read any) {
 			c.fail(key, written, "is not a text; write one, with quotes if it is a number")
 		}
 	}
+}
+
+// unit returns the unit that a user may have meant: that of the default.
+func (c *comparison) unit(key string) string {
+	value, _ := c.defaults.Get(strings.ReplaceAll(key, ".", confmap.KeyDelimiter)).(time.Duration)
+	if value > 0 && value < time.Second {
+		return "ms"
+	}
+	return "s"
 }
 
 func (c *comparison) compareMap(key string, written any, read map[string]any) {
