@@ -74,6 +74,7 @@ func TestAWrongOptionNamesTheFix(t *testing.T) {
 		"owners: {cache_size: 0}":     `owners.cache_size: 0 is not possible`,
 		"owner: {}":                   `owner is not an option; did you mean owners?`,
 		"namespaces: [shop]":          `namespaces is not an option`,
+		"storage: file_storage":       `storage is not an option; write one of auth_type, context, extract, kube_api_burst, kube_api_qps, kubeconfig, owners, resource_attributes, wait`,
 		"extract: {labels: [{key: a, from: event}]}":                 `extract.labels[0].from: "event" is possible only in the receiver kube_events`,
 		"extract: {annotations: [{key: a, from: Event}]}":            `extract.annotations[0].from: "Event" is possible only`,
 		"extract: {labels: [{key: a, from: pods}]}":                  `kinds are singular, such as pod`,

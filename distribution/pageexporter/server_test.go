@@ -266,7 +266,7 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, "localhost:9", config.Server.NetAddr.Endpoint)
 	require.NoError(t, config.Validate())
 	for message, settings := range map[string]map[string]any{
-		"lines is not an option; remove it":                                                      {"lines": true},
+		"lines is not an option; write one of allowed_hosts, auth, ":                             {"lines": true},
 		"allowed_host is not an option; did you mean allowed_hosts?":                             {"allowed_host": []any{"a.example"}},
 		"port is not an option; write endpoint, with the host and the port":                      {"port": 8090},
 		"has invalid keys: cert_fil":                                                             {"tls": map[string]any{"cert_fil": "a"}},
