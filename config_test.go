@@ -125,7 +125,7 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 			[]string{"events.k8s.event.enabled", "metrics.k8s.event.occurrences.enabled", "set one to true"},
 		},
 		"a kind in both lists": {"{include_kinds: [pod], exclude_kinds: [pod]}", []string{"include_kinds[0]", `"pod"`, "exclude_kinds", "remove it from one"}},
-		"a tag from a plural":  {"extract: {labels: [{key: team, from: pods}]}", []string{"labels[0].from", `"pods"`, "kinds are singular"}},
+		"a tag from a plural":  {"extract: {labels: [{key: team, from: pods}]}", []string{"labels[0].from", `"pods"`, "kinds are singular", "other values are nearest, namespace, node and event"}},
 		"an empty event type":  {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
 		"an event type in the wrong case": {
 			"event_types: [Normal, warning]", []string{"event_types[1]", `"warning"`, "match nothing", "did you mean Warning?"},
