@@ -78,7 +78,7 @@ func TestAWrongOptionNamesTheFix(t *testing.T) {
 		"extract: {labels: [{key: a, from: event}]}":                 `extract.labels[0].from: "event" is possible only in the receiver kube_events`,
 		"extract: {annotations: [{key: a, from: Event}]}":            `extract.annotations[0].from: "Event" is possible only in the receiver kube_events; use a kind, nearest, namespace or node`,
 		"extract: {labels: [{key: a, from: pods}]}":                  `kinds are singular, such as pod; other values are nearest, namespace and node`,
-		"extract: {labels: [{key: a, tag_name: k8s.workload.name}]}": `choose another name`,
+		"extract: {labels: [{key: a, tag_name: k8s.workload.name}]}": `is an attribute of this component itself; choose another name`,
 		"resource_attributes: {k8s.workload.nam: {enabled: true}}":   `resource_attributes.k8s.workload.nam is not an option; did you mean k8s.workload.name?`,
 	} {
 		t.Run(text, func(t *testing.T) {

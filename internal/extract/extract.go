@@ -174,7 +174,7 @@ func (s Settings) compile(list string, from part, rules []Rule) (compiled []rule
 func (r Rule) compile(from part, withoutEvents bool) (rule, error) {
 	c := rule{tagName: r.TagName, key: r.Key, part: from, origin: originOf(r.From)}
 	if semconv.Own(r.TagName) {
-		return c, fmt.Errorf(".tag_name: %q is an attribute of the receiver itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, from)
+		return c, fmt.Errorf(".tag_name: %q is an attribute of this component itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, from)
 	}
 	if (r.Key == "") == (r.KeyRegex == "") {
 		return c, fmt.Errorf(": key is %q and key_regex is %q; set exactly one of them", r.Key, r.KeyRegex)
