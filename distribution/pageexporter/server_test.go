@@ -281,8 +281,8 @@ func TestConfig(t *testing.T) {
 	} {
 		assert.ErrorContains(t, confmap.NewFromStringMap(settings).Unmarshal(createDefaultConfig()), message)
 	}
-	config.AllowedHosts = []string{"https://a.example"}
-	assert.ErrorContains(t, config.Validate(), `allowed_hosts: "https://a.example" is not a host name`)
+	config.AllowedHosts = []string{"events.example.com", "https://a.example"}
+	assert.ErrorContains(t, config.Validate(), `allowed_hosts[1]: "https://a.example" is not a host name`)
 	config.AllowedHosts, config.HarmlessReasons = nil, []string{"*"}
 	assert.ErrorContains(t, config.Validate(), `harmless_reasons[0]: "*" is not the name of a reason`)
 	config.HarmlessReasons, config.Server.NetAddr.Endpoint = nil, ""
