@@ -27,6 +27,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter/internal/metadata"
 )
 
 // serve starts the exporter as a Collector does, and returns it with its address.
@@ -252,6 +253,15 @@ type password struct{ component.Component }
 
 func (password) Authenticate(ctx context.Context, _ map[string][]string) (context.Context, error) {
 	return ctx, nil
+}
+
+func TestPipelinesOfOtherSignalsNameTheFix(t *testing.T) {
+	factory, settings := NewFactory(), exportertest.NewNopSettings(metadata.Type)
+	_, errMetrics := factory.CreateMetrics(t.Context(), settings, createDefaultConfig())
+	_, errTraces := factory.CreateTraces(t.Context(), settings, createDefaultConfig())
+	for _, err := range []error{errMetrics, errTraces} {
+		assert.EqualError(t, err, "the page takes logs only; write event_page in the exporters of a logs pipeline, and remove it from this one")
+	}
 }
 
 func TestConfig(t *testing.T) {
