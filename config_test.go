@@ -125,7 +125,7 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 			[]string{"events.k8s.event.enabled", "metrics.k8s.event.occurrences.enabled", "set one to true"},
 		},
 		"a kind in both lists": {"{include_kinds: [pod], exclude_kinds: [pod]}", []string{"include_kinds[0]", `"pod"`, "exclude_kinds", "remove it from one"}},
-		"a tag from a plural":  {"extract: {labels: [{key: team, from: pods}]}", []string{"labels[0].from", `"pods"`, "kinds are singular"}},
+		"a tag from a plural":  {"extract: {labels: [{key: team, from: pods}]}", []string{"labels[0].from", `"pods"`, "kinds are singular", "other values are nearest, namespace, node and event"}},
 		"an empty event type":  {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
 		"an event type in the wrong case": {
 			"event_types: [Normal, warning]", []string{"event_types[1]", `"warning"`, "match nothing", "did you mean Warning?"},
@@ -253,7 +253,7 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"an option in camel case":                  {"clusterName: blue", []string{"clusterName is not an option; did you mean cluster_name?"}},
 		"a rate of another system":                 {"kubeQPS: 5", []string{"kubeQPS is not an option; write kube_api_qps"}},
 		"a burst of another system":                {"kubeBurst: 5", []string{"kubeBurst is not an option; did you mean kube_api_burst?"}},
-		"an option like no other":                  {"password: secret", []string{"password is not an option; remove it"}},
+		"an option like no other":                  {"password: secret", []string{"password is not an option; write one of auth_type, cluster_name, "}},
 		"an option of owners like no other":        {"owners: {bogusbogus: 1}", []string{"owners.bogusbogus is not an option; write one of cache_size, cache_ttl, enabled, lookup_timeout, max_depth"}},
 		"two unknown options":                      {"{namespace: a, start: b}", []string{"namespace is not an option", "\nstart is not an option"}},
 		"an unknown option, and a wrong one":       {"{namespace: a, owners: {lookup_timeout: 2}}", []string{"namespace is not an option", "owners.lookup_timeout: 2 has no unit"}},

@@ -5,8 +5,6 @@ package ownersprocessor
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -58,14 +56,12 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return userconfig.Unmarsh
 
 // Validate reports settings that cannot work. Each error names the key, the value and the fix.
 func (c *Config) Validate() error {
-	_, errExtract := c.Extract.Compile()
+	_, errExtract := c.Extract.CompileWithoutEvents()
 	return errors.Join(
 		c.Auth.Check(),
 		userconfig.ZeroOrAbove("wait", c.Wait, "200ms, or 0s to wait for nothing"),
 		c.validateOwners(),
 		errExtract,
-		withoutEvents("labels", c.Extract.Labels),
-		withoutEvents("annotations", c.Extract.Annotations),
 	)
 }
 
@@ -78,16 +74,6 @@ func (c *Config) validateOwners() error {
 		errs = errors.Join(errs, fmt.Errorf("wait: %v is longer than owners.lookup_timeout, which is %v; set a shorter wait, or a longer owners.lookup_timeout", c.Wait, c.Owners.LookupTimeout))
 	}
 	return errs
-}
-
-// withoutEvents rejects rules that take tags from an Event: data has none.
-func withoutEvents(list string, rules []extract.Rule) error {
-	i := slices.IndexFunc(rules, func(r extract.Rule) bool { return strings.EqualFold(r.From, extract.FromEvent) })
-	if i < 0 {
-		return nil
-	}
-	return fmt.Errorf("extract.%s[%d].from: %q is possible only in the receiver kube_events; use %s, a kind, %s or %s",
-		list, i, rules[i].From, extract.FromNearest, extract.FromNamespace, extract.FromNode)
 }
 
 // disabled returns the resource attributes that are switched off.

@@ -55,7 +55,7 @@ func (i *instances) get(config *Config, settings processor.Settings) (*enricher,
 }
 
 func (i *instances) newEnricher(config *Config, settings processor.Settings) (*enricher, error) {
-	extractor, err := config.Extract.Compile()
+	extractor, err := config.Extract.CompileWithoutEvents()
 	if err != nil {
 		return nil, err
 	}

@@ -74,9 +74,9 @@ func (c *Config) Validate() error {
 	if err := c.checkPort(); err != nil {
 		return fmt.Errorf("endpoint: %q: %w: write a host and a port, such as %s", c.Server.NetAddr.Endpoint, err, defaultEndpoint)
 	}
-	for _, host := range c.AllowedHosts {
+	for i, host := range c.AllowedHosts {
 		if host == "" || strings.ContainsAny(host, ":/*") {
-			return fmt.Errorf("allowed_hosts: %q is not a host name: write it without a scheme, a port and wildcards, such as events.example.com", host)
+			return fmt.Errorf("allowed_hosts[%d]: %q is not a host name: write it without a scheme, a port and wildcards, such as events.example.com", i, host)
 		}
 	}
 	return record.CheckHarmless(c.HarmlessReasons)

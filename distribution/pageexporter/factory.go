@@ -4,6 +4,7 @@ package pageexporter
 
 import (
 	"context"
+	"errors"
 	_ "time/tzdata" // The image has no time zones, and functions of OTTL take their names.
 
 	"go.opentelemetry.io/collector/component"
@@ -18,7 +19,20 @@ func NewFactory() exporter.Factory {
 		metadata.Type,
 		createDefaultConfig,
 		exporter.WithLogs(createLogs, metadata.LogsStability),
+		exporter.WithMetrics(explainMetrics, component.StabilityLevelUndefined),
+		exporter.WithTraces(explainTraces, component.StabilityLevelUndefined),
 	)
+}
+
+// errOnlyLogs is the fix for a pipeline of another signal. Without it, the Collector only says that the exporter does not support it.
+var errOnlyLogs = errors.New("the page takes logs only; write event_page in the exporters of a logs pipeline, and remove it from this one")
+
+func explainMetrics(context.Context, exporter.Settings, component.Config) (exporter.Metrics, error) {
+	return nil, errOnlyLogs
+}
+
+func explainTraces(context.Context, exporter.Settings, component.Config) (exporter.Traces, error) {
+	return nil, errOnlyLogs
 }
 
 func createLogs(_ context.Context, settings exporter.Settings, config component.Config) (exporter.Logs, error) {

@@ -27,6 +27,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter/internal/metadata"
 )
 
 // serve starts the exporter as a Collector does, and returns it with its address.
@@ -254,6 +255,15 @@ func (password) Authenticate(ctx context.Context, _ map[string][]string) (contex
 	return ctx, nil
 }
 
+func TestPipelinesOfOtherSignalsNameTheFix(t *testing.T) {
+	factory, settings := NewFactory(), exportertest.NewNopSettings(metadata.Type)
+	_, errMetrics := factory.CreateMetrics(t.Context(), settings, createDefaultConfig())
+	_, errTraces := factory.CreateTraces(t.Context(), settings, createDefaultConfig())
+	for _, err := range []error{errMetrics, errTraces} {
+		assert.EqualError(t, err, "the page takes logs only; write event_page in the exporters of a logs pipeline, and remove it from this one")
+	}
+}
+
 func TestConfig(t *testing.T) {
 	config := createDefaultConfig().(*Config)
 	require.NoError(t, config.Validate())
@@ -266,7 +276,7 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, "localhost:9", config.Server.NetAddr.Endpoint)
 	require.NoError(t, config.Validate())
 	for message, settings := range map[string]map[string]any{
-		"lines is not an option; remove it":                                                      {"lines": true},
+		"lines is not an option; write one of allowed_hosts, auth, ":                             {"lines": true},
 		"allowed_host is not an option; did you mean allowed_hosts?":                             {"allowed_host": []any{"a.example"}},
 		"port is not an option; write endpoint, with the host and the port":                      {"port": 8090},
 		"has invalid keys: cert_fil":                                                             {"tls": map[string]any{"cert_fil": "a"}},
@@ -281,8 +291,8 @@ func TestConfig(t *testing.T) {
 	} {
 		assert.ErrorContains(t, confmap.NewFromStringMap(settings).Unmarshal(createDefaultConfig()), message)
 	}
-	config.AllowedHosts = []string{"https://a.example"}
-	assert.ErrorContains(t, config.Validate(), `allowed_hosts: "https://a.example" is not a host name`)
+	config.AllowedHosts = []string{"events.example.com", "https://a.example"}
+	assert.ErrorContains(t, config.Validate(), `allowed_hosts[1]: "https://a.example" is not a host name`)
 	config.AllowedHosts, config.HarmlessReasons = nil, []string{"*"}
 	assert.ErrorContains(t, config.Validate(), `harmless_reasons[0]: "*" is not the name of a reason`)
 	config.HarmlessReasons, config.Server.NetAddr.Endpoint = nil, ""

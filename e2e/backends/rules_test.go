@@ -220,6 +220,7 @@ var doNotExist = map[string]bool{
 	"otelcol_exporter_enqueue_failed_log_records(_total)?": true,
 	"otelcol_kube_events_checkpoint_failures(_total)?":     true,
 	"otelcol_kube_events_owner_lookups_forbidden(_total)?": true,
+	"otelcol_kube_incidents_records_dropped(_total)?":      true,
 }
 
 // TestTheMetricsOfTheRulesExist: a rule about a metric with a wrong name would never alert.

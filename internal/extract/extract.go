@@ -62,11 +62,17 @@ type Config struct {
 func DefaultLabels() []Rule { return []Rule{{TagName: "tilt.manifest", Key: "tilt-manifest"}} }
 
 // Compile compiles the rules. The error names the whole key of each invalid one.
-func (c Config) Compile() (*Extractor, error) {
+func (c Config) Compile() (*Extractor, error) { return c.compile(false) }
+
+// CompileWithoutEvents is Compile for data that is not about an Event: no rule may take a tag from one.
+func (c Config) CompileWithoutEvents() (*Extractor, error) { return c.compile(true) }
+
+func (c Config) compile(withoutEvents bool) (*Extractor, error) {
 	e, err := New(Settings{
-		Labels:      c.Labels,
-		Annotations: c.Annotations,
-		Service:     Service{Metadata: c.Metadata, OTelAnnotations: c.OTelAnnotations},
+		Labels:        c.Labels,
+		Annotations:   c.Annotations,
+		Service:       Service{Metadata: c.Metadata, OTelAnnotations: c.OTelAnnotations},
+		WithoutEvents: withoutEvents,
 	})
 	if err != nil {
 		return nil, errors.New("extract." + strings.ReplaceAll(err.Error(), "\n", "\nextract."))
@@ -91,6 +97,7 @@ func originOf(from string) string {
 type Settings struct {
 	Labels, Annotations []Rule
 	Service             Service
+	WithoutEvents       bool
 }
 
 // Extractor applies compiled rules. It may be used concurrently.
@@ -131,8 +138,8 @@ func (p part) entries(o *resolver.Object) map[string]string {
 
 // New compiles rules. The error names each invalid one, such as labels[0].key_regex.
 func New(settings Settings) (*Extractor, error) {
-	labels, errLabels := compile("labels", label, settings.Labels)
-	annotations, errAnnotations := compile("annotations", annotation, settings.Annotations)
+	labels, errLabels := settings.compile("labels", label, settings.Labels)
+	annotations, errAnnotations := settings.compile("annotations", annotation, settings.Annotations)
 	service, errService := settings.Service.compile()
 	e := &Extractor{rules: slices.Concat(labels, annotations), service: service}
 	for _, r := range e.rules {
@@ -153,9 +160,9 @@ func New(settings Settings) (*Extractor, error) {
 // Uses returns what tags depend on in addition to the chain.
 func (e *Extractor) Uses() Uses { return e.uses }
 
-func compile(list string, from part, rules []Rule) (compiled []rule, errs error) {
+func (s Settings) compile(list string, from part, rules []Rule) (compiled []rule, errs error) {
 	for i, r := range rules {
-		c, err := r.compile(from)
+		c, err := r.compile(from, s.WithoutEvents)
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("%s[%d]%w", list, i, err))
 		}
@@ -164,10 +171,10 @@ func compile(list string, from part, rules []Rule) (compiled []rule, errs error)
 	return compiled, errs
 }
 
-func (r Rule) compile(from part) (rule, error) {
+func (r Rule) compile(from part, withoutEvents bool) (rule, error) {
 	c := rule{tagName: r.TagName, key: r.Key, part: from, origin: originOf(r.From)}
 	if semconv.Own(r.TagName) {
-		return c, fmt.Errorf(".tag_name: %q is an attribute of the receiver itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, from)
+		return c, fmt.Errorf(".tag_name: %q is an attribute of this component itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, from)
 	}
 	if (r.Key == "") == (r.KeyRegex == "") {
 		return c, fmt.Errorf(": key is %q and key_regex is %q; set exactly one of them", r.Key, r.KeyRegex)
@@ -183,13 +190,19 @@ func (r Rule) compile(from part) (rule, error) {
 		}
 		c.regex = regex
 	}
-	if c.origin == "" {
-		var err error
-		if c.kind, err = kind.Parse(r.From); err != nil {
-			return c, fmt.Errorf(".from: %w; other values are %s, %s, %s and %s", err, FromNearest, FromNamespace, FromNode, FromEvent)
-		}
+	if c.origin == FromEvent && withoutEvents {
+		return c, fmt.Errorf(".from: %q is possible only in the receiver kube_events; use a kind, nearest, namespace or node", r.From)
 	}
-	return c, nil
+	if c.origin != "" {
+		return c, nil
+	}
+	var err error
+	if c.kind, err = kind.Parse(r.From); err != nil && withoutEvents {
+		err = fmt.Errorf(".from: %w; other values are nearest, namespace and node", err)
+	} else if err != nil {
+		err = fmt.Errorf(".from: %w; other values are nearest, namespace, node and event", err)
+	}
+	return c, err
 }
 
 // groupName matches a reference to a group of a regular expression. $$ comes first, because it

@@ -250,8 +250,8 @@ func TestErrorsNameTheRule(t *testing.T) {
 	require.ErrorContains(t, err, `labels[2]: key is "a" and key_regex is "b"; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[3].key_regex: "(" is not a valid regular expression`)
 	require.ErrorContains(t, err, `labels[6].key_regex: "a)|(?:b" is not a valid regular expression`)
-	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is an attribute of the receiver itself; choose another name`)
-	require.ErrorContains(t, err, `labels[5].tag_name: "k8s.event.reason" is an attribute of the receiver itself; choose another name`)
+	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is an attribute of this component itself; choose another name`)
+	require.ErrorContains(t, err, `labels[5].tag_name: "k8s.event.reason" is an attribute of this component itself; choose another name`)
 	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is not a kind such as pod, deployment or rollout.argoproj.io; other values are nearest`)
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,12 +22,13 @@ import (
 // Unmarshal reads what a user wrote into a configuration, which has the defaults. Errors have the key, the
 // value and the fix. The hints are fixes for keys of other systems, and for optional maps that are none.
 func Unmarshal(conf *confmap.Conf, config any, hints map[string]string) error {
+	defaults, read := confmap.New(), confmap.New()
+	errDefaults := defaults.Marshal(config)
 	err := conf.Unmarshal(config)
-	read := confmap.New()
-	if errMarshal := read.Marshal(config); errMarshal != nil {
+	if errMarshal := errors.Join(errDefaults, read.Marshal(config)); errMarshal != nil {
 		return errors.Join(err, errMarshal)
 	}
-	c := comparison{hints: hints, options: read.AllKeys()}
+	c := comparison{hints: hints, defaults: defaults, options: read.AllKeys(), known: namesOf(reflect.TypeOf(config).Elem())}
 	if err != nil {
 		c.refused = err.Error()
 	}
@@ -37,11 +39,27 @@ func Unmarshal(conf *confmap.Conf, config any, hints map[string]string) error {
 	return errors.New(strings.Join(c.problems, "\n")) // The Collector would write a title above joined errors.
 }
 
+// namesOf returns the names of the options of a struct. What the Collector has read lacks some that are empty.
+func namesOf(config reflect.Type) (names []string) {
+	for i := range config.NumField() {
+		name, flags, _ := strings.Cut(config.Field(i).Tag.Get("mapstructure"), ",")
+		if flags == "squash" {
+			names = append(names, namesOf(config.Field(i).Type)...)
+		} else if name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // comparison compares what is written with what the Collector read. The Collector's errors have no values
 // and no fixes, and it reads 30 as 30 nanoseconds, and 1.5 as 1.
 type comparison struct {
 	hints    map[string]string
+	defaults *confmap.Conf
 	options  []string // with the keys around them
+	known    []string // those that are not inside another one
 	refused  string   // the Collector's error; empty: none
 	problems []string
 }
@@ -78,7 +96,7 @@ func (c *comparison) compare(key string, written, read any) {
 	case time.Duration:
 		isFinite := isNumber && !math.IsInf(number, 0) && !math.IsNaN(number)
 		if isFinite && (isText || number != 0) {
-			c.fail(key, written, "has no unit; write "+strconv.FormatFloat(number, 'f', -1, 64)+"s")
+			c.fail(key, written, "has no unit; write "+strconv.FormatFloat(number, 'f', -1, 64)+c.unit(key))
 		} else if _, err := time.ParseDuration(fmt.Sprint(written)); err != nil && !isFinite {
 			c.fail(key, written, "is not a duration; write numbers with the units ms, s, m or h and no blanks, such as 30s or 1h30m")
 		}
@@ -103,9 +121,21 @@ func (c *comparison) compare(key string, written, read any) {
 	}
 }
 
+// unit returns the unit that a user may have meant: that of the default.
+func (c *comparison) unit(key string) string {
+	value, _ := c.defaults.Get(strings.ReplaceAll(key, ".", confmap.KeyDelimiter)).(time.Duration)
+	if value > 0 && value < time.Second {
+		return "ms"
+	}
+	return "s"
+}
+
 func (c *comparison) compareMap(key string, written any, read map[string]any) {
 	fields, isMap := written.(map[string]any)
 	known := slices.Sorted(maps.Keys(read))
+	if key == "" {
+		known = c.known
+	}
 	if _, isSwitch := read["enabled"]; isSwitch && (written == true || written == false) {
 		c.fail(key, written, fmt.Sprintf("is not a map; write {enabled: %v}", written))
 	} else if !isMap && c.isRefused(key) {
@@ -139,14 +169,10 @@ func (c *comparison) closest(key, name string, here []string) string {
 	}
 	difference := func(option string) int { return distance(strings.ToLower(name), option) }
 	best := slices.MinFunc(here, func(a, b string) int { return difference(a) - difference(b) })
-	switch {
-	case difference(best) <= len(best)/3+1:
+	if difference(best) <= len(best)/3+1 {
 		return "did you mean " + best + "?"
-	case len(here) <= 8:
-		return "write one of " + strings.Join(here, ", ")
-	default:
-		return "remove it, or look up its name in the documentation"
 	}
+	return "write one of " + strings.Join(here, ", ")
 }
 
 // distance returns how many letters of a to insert, delete and replace to get b (Levenshtein).

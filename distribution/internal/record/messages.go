@@ -155,8 +155,8 @@ func HarmlessReasons() []string { return slices.Sorted(maps.Keys(harmless)) }
 // CheckHarmless reports what is not the name of a reason in the option harmless_reasons.
 func CheckHarmless(reasons []string) error {
 	for i, reason := range reasons {
-		if reason == "" || strings.TrimSpace(reason) != reason || strings.ContainsAny(reason, "*?[") {
-			return fmt.Errorf("harmless_reasons[%d]: %q is not the name of a reason: write one, such as AuditOnly; globs are not known here", i, reason)
+		if reason == "" || strings.ContainsAny(reason, " \t\n*?[") {
+			return fmt.Errorf("harmless_reasons[%d]: %q is not the name of a reason: reasons are CamelCase names such as AuditOnly, without blanks; globs are not known here", i, reason)
 		}
 	}
 	return nil

@@ -79,8 +79,8 @@ func TestChosenNode(t *testing.T) {
 }
 
 func TestHarmlessReasonsAreNames(t *testing.T) {
-	assert.NoError(t, record.CheckHarmless([]string{"AuditOnly", "Policy audit"}))
-	for _, reason := range []string{"", " ", "*", "Audit*", "Audit?", "[A]udit", " AuditOnly"} {
+	assert.NoError(t, record.CheckHarmless([]string{"AuditOnly", "BackOff", "my_reason", "net.io/Reason"}))
+	for _, reason := range []string{"", " ", "*", "Audit*", "Audit?", "[A]udit", " AuditOnly", "audit only", "Audit\tonly"} {
 		assert.ErrorContains(t, record.CheckHarmless([]string{"AuditOnly", reason}), fmt.Sprintf("harmless_reasons[1]: %q is not the name of a reason", reason))
 	}
 }
