@@ -65,10 +65,13 @@ const (
 const progressDeadline = 10 * time.Minute
 
 // IsOver reports whether a state has ended, or the outcome of a rollout is known. One that fails is not over at once: a pod
-// that waits for a node, or a registry that does not answer, fails for a while.
+// that waits for a node, or a registry that does not answer, fails for a while. Nor is one whose pods have just started: they
+// can crash, or fail their probes.
 func (c *Change) IsOver(now time.Time) bool {
 	switch c.Outcome {
-	case rollout.Complete, rollout.Superseded:
+	case rollout.Complete:
+		return !now.Before(c.final)
+	case rollout.Superseded:
 		return true
 	case rollout.Failed:
 		return c.isReplaced || now.Sub(c.At) >= progressDeadline
@@ -183,7 +186,7 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 		}
 		c := &Change{
 			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
-			Changes: r.Template.Changes, Outcome: r.Outcome, isReplaced: r.IsOver, template: r.Template,
+			Changes: r.Template.Changes, Outcome: r.Outcome, isReplaced: r.IsOver, final: timeAt(r.Final), template: r.Template,
 		}
 		switch {
 		case rollout.IsJob(r.Revision):
