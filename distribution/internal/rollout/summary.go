@@ -177,7 +177,12 @@ func (r *Revision) hadPodsBefore(steps steps, at, until int64) bool {
 		return newest.To > 0
 	}
 	for _, p := range r.Pods {
-		if began := r.began(p); began != 0 && began < at {
+		began := r.began(p)
+		if began != 0 && began < at {
+			return true
+		}
+		// One of which only the end is known is older: kubelets report ends only of pods that have run.
+		if killed := inOrder(p.Events).with(record.KindStopping).first(); began == 0 && killed >= at-int64(StopWindow) && killed < until {
 			return true
 		}
 	}
