@@ -216,12 +216,55 @@ func (w *workloadAt) isSeen(r *rollout.Rollout, begin time.Time) bool {
 		return true
 	case begin.IsZero(), begin.After(timeAt(r.Start).Add(time.Minute)), w.before.begun[r.Revision]:
 		return false
-	case strings.HasPrefix(r.Controller, "deployment.apps/"):
+	case r.Replaced != "":
+		return true
+	case strings.HasPrefix(r.Controller, "deployment.apps/"), w.ranBefore(r, begin):
 		// A Deployment writes that it begins a rollout, unless it wrote too much before. A pod that takes the place of
 		// another one, such as after a drain, begins none.
-		return r.Replaced != ""
+		return false
 	}
-	return true
+	return !strings.HasPrefix(r.Controller, "daemonset.apps/") || !w.isOnNewNodes(r)
+}
+
+// ranBefore reports whether a pod of the revision ended when its rollout seems to begin, or had run for a while.
+func (w *workloadAt) ranBefore(r *rollout.Rollout, begin time.Time) bool {
+	began := map[string]bool{}
+	for _, f := range w.facts {
+		if f.Revision == r.Revision && f.showsBegin() {
+			began[f.Pod] = true
+		}
+	}
+	return slices.ContainsFunc(w.facts, func(f *Fact) bool {
+		if f.Revision != r.Revision || f.Workload.UID != r.UID || f.Pod == "" || began[f.Pod] {
+			return false
+		}
+		ends := f.Kind == record.KindStopping || f.change != nil || f.shows(classEviction) || f.shows(classNode)
+		return ends && !f.First.After(begin) || f.First.Before(begin.Add(-time.Minute))
+	})
+}
+
+// joined are the reasons of the Events of a node that is new, and newNode is the time in which a DaemonSet makes a pod for it.
+var joined = []string{"RegisteredNode", "Starting"}
+
+const newNode = 2 * time.Minute
+
+// isOnNewNodes reports whether the first pods of a rollout are on nodes that were just added: then it is none.
+func (w *workloadAt) isOnNewNodes(r *rollout.Rollout) bool {
+	count := 0
+	for _, pod := range w.pods {
+		began := timeAt(pod.Began)
+		if pod.Revision != r.Revision || pod.Began < r.Start || began.After(timeAt(r.Start).Add(time.Minute)) {
+			continue
+		}
+		node := w.node(w.key.Cluster, pod.Node)
+		if node == nil || !slices.ContainsFunc(node.facts, func(f *Fact) bool {
+			return slices.Contains(joined, f.Reason) && f.occurredIn(began.Add(-newNode), began.Add(newNode))
+		}) {
+			return false
+		}
+		count++
+	}
+	return count > 0
 }
 
 // ofOldPods are the classes of problems that pods have which have run before: those do not show that their revision began.
@@ -232,14 +275,17 @@ var ofOldPods = []string{classCrash, classProbe, classNode, classEviction}
 func (w *workloadAt) begins() map[string]time.Time {
 	first := map[string]time.Time{}
 	for _, f := range w.facts {
-		if f.symptom != nil && slices.Contains(ofOldPods, f.symptom.class) {
-			continue
-		}
-		if at, ok := first[f.Revision]; f.Moments[0].At.Sub(f.First) < time.Minute && (!ok || f.First.Before(at)) {
+		if at, ok := first[f.Revision]; f.showsBegin() && (!ok || f.First.Before(at)) {
 			first[f.Revision] = f.First
 		}
 	}
 	return first
+}
+
+// showsBegin reports whether the Event can be the first one of its revision, or of its pod.
+func (f *Fact) showsBegin() bool {
+	isOfOldPod := f.symptom != nil && slices.Contains(ofOldPods, f.symptom.class) || f.Pod != "" && (f.Kind == record.KindStopping || f.change != nil)
+	return !isOfOldPod && f.Moments[0].At.Sub(f.First) < time.Minute
 }
 
 // firstOf returns the first record of a revision from a time on.
