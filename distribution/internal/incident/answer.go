@@ -102,7 +102,7 @@ type Change struct {
 	pod      string // UID
 	node     string
 	done     time.Time // when all pods of a rollout had started; zero: they have not
-	final    time.Time // from when on a rollout that is complete stays so; zero: it is none
+	final    time.Time // from when on the outcome of a rollout that is complete or replaced stays; zero: it is none
 	what     *change   // for links; nil: it is no cause
 	isState  bool
 	// isReplaced is set if another rollout began, or this one was taken back.

@@ -65,16 +65,14 @@ const (
 const progressDeadline = 10 * time.Minute
 
 // IsOver reports whether a state has ended, or the outcome of a rollout is known. One that fails is not over at once: a pod
-// that waits for a node, or a registry that does not answer, fails for a while. Nor is one whose pods have just started: they
-// can crash, or fail their probes.
+// that waits for a node, or a registry that does not answer, fails for a while. Nor is one whose pods have just started,
+// or that another one has just replaced: they can crash, or a probe that failed once has succeeded.
 func (c *Change) IsOver(now time.Time) bool {
-	switch c.Outcome {
-	case rollout.Complete:
+	switch {
+	case c.Outcome == rollout.Failed && !c.isReplaced:
+		return now.Sub(c.At) >= progressDeadline
+	case c.Outcome == rollout.Complete, c.Outcome == rollout.Superseded, c.Outcome == rollout.Failed:
 		return !now.Before(c.final)
-	case rollout.Superseded:
-		return true
-	case rollout.Failed:
-		return c.isReplaced || now.Sub(c.At) >= progressDeadline
 	}
 	return !c.Until.IsZero()
 }

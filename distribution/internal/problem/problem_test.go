@@ -302,7 +302,13 @@ func TestTheOutcomeOfARollout(t *testing.T) {
 		"another one replaces it": {
 			begin + "!Failed{app}: Failed to pull image \"shop:9\": not found\n3:00 Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1\n" +
 				"3:00 Deployment/web ScalingReplicaSet: Scaled down replica set web-aaa from 1 to 0",
-			"0:10 happened, 3:00 over failed, 3:10 happened",
+			"0:10 happened, 3:10 happened, 3:30 over failed",
+		},
+		"its probe fails once, and another one replaces it": {
+			begin + "starts\n0:10 Pod/web-aaa-1 !Unhealthy{app}: Readiness probe failed: connection refused\n" +
+				"0:25 Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1\n0:25 Pod/web-bbb-1 !FailedScheduling: no room\n" +
+				"0:25 Deployment/web ScalingReplicaSet: Scaled down replica set web-aaa from 1 to 0",
+			"0:10 happened, 0:40 happened, 1:00 over complete, 10:30 over failed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ type Rollout struct {
 	Done           int64 // when all its pods had started for the first time; 0: they have not
 	Closed         int64 // scalings after this time are no part of it
 	IsOver         bool  // another one began, or it was taken back
-	Final          int64 // from when on the outcome of a complete one stays, as in its trace, if nothing else happens
+	Final          int64 // from when on the outcome of one that is complete or over stays, as in its trace, if nothing else happens
 }
 
 // usual are the default settings of the connector.
