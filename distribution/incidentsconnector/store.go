@@ -157,6 +157,7 @@ func (s *store) noteItem(one *item, changes *problem.Changes) {
 		return
 	}
 	change := changes.Get(one.change)
+	change.IsOver = change.IsOver && !one.opens // Else another item reports it.
 	s.note(part{Change: &change})
 }
 
@@ -217,7 +218,8 @@ func (w *watch) parts(yield func(part) bool) {
 		}
 	}
 	for change := range w.changes.All {
-		if !waiting[change.ID] && !yield(part{Change: &change}) {
+		change.IsOver = change.IsOver && !waiting[change.ID]
+		if !opening[change.ID] && !yield(part{Change: &change}) {
 			return
 		}
 	}

@@ -512,6 +512,29 @@ func TestWhatIsLeftOfARolloutAfterRestarts(t *testing.T) {
 	}
 }
 
+// TestRestartsWhileThePipelineRejects: what was told before is not told again.
+func TestRestartsWhileThePipelineRejects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisks()
+		w := startWatching(t, d, nil)
+		w.tell(t, `0s Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1
+0s Pod/web-bbb-1 !Failed{app} x40/0s: Failed to pull image "shop:9": not found`)
+		time.Sleep(time.Minute)
+		w.stop(t)
+		assert.Equal(t, []string{"happened: web-bbb was rolled out: shop:9"}, w.lines("k8s.change"))
+		w = startWatching(t, d, nil)
+		w.set(errors.New("busy"), false)
+		time.Sleep(12 * time.Minute) // It is over.
+		w.tell(t, "0s Pod/other-aaa-1 !Odd: m")
+		time.Sleep(time.Minute)
+		w.stop(t)
+		w = startWatching(t, d, nil)
+		time.Sleep(time.Minute)
+		w.stop(t)
+		assert.Equal(t, []string{"over: web-bbb was rolled out: shop:9: failed"}, w.lines("k8s.change"))
+	})
+}
+
 // TestWhatAPageCanUse: the model, and after a restart what was before, with changes.
 func TestWhatAPageCanUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
