@@ -221,7 +221,23 @@ func (w *workloadAt) isSeen(r *rollout.Rollout, begin time.Time) bool {
 		// another one, such as after a drain, begins none.
 		return false
 	}
-	return !strings.HasPrefix(r.Controller, "daemonset.apps/") || !w.isOnNewNodes(r)
+	switch kind, _, _ := strings.Cut(r.Controller, "/"); kind {
+	case "statefulset.apps": // Its first rollout begins with the first pod, and a scale-up does not.
+		return slices.ContainsFunc(w.firstPods(r), func(pod *rollout.PodState) bool { return strings.HasSuffix(pod.Name, "-0") })
+	case "daemonset.apps":
+		return !w.isOnNewNodes(r)
+	}
+	return true
+}
+
+// firstPods returns the pods with which a rollout began.
+func (w *workloadAt) firstPods(r *rollout.Rollout) (first []*rollout.PodState) {
+	for _, pod := range w.pods {
+		if pod.Revision == r.Revision && pod.Began >= r.Start && pod.Began <= r.Start+int64(time.Minute) {
+			first = append(first, pod)
+		}
+	}
+	return first
 }
 
 // ranBefore reports whether a pod of the revision ended when its rollout seems to begin, or had run for a while.
@@ -248,21 +264,13 @@ const newNode = 2 * time.Minute
 
 // isOnNewNodes reports whether the first pods of a rollout are on nodes that were just added: then it is none.
 func (w *workloadAt) isOnNewNodes(r *rollout.Rollout) bool {
-	count := 0
-	for _, pod := range w.pods {
-		began := timeAt(pod.Began)
-		if pod.Revision != r.Revision || pod.Began < r.Start || began.After(timeAt(r.Start).Add(time.Minute)) {
-			continue
-		}
-		node := w.node(w.key.Cluster, pod.Node)
-		if node == nil || !slices.ContainsFunc(node.facts, func(f *Fact) bool {
+	first := w.firstPods(r)
+	return len(first) > 0 && !slices.ContainsFunc(first, func(pod *rollout.PodState) bool {
+		node, began := w.node(w.key.Cluster, pod.Node), timeAt(pod.Began)
+		return node == nil || !slices.ContainsFunc(node.facts, func(f *Fact) bool {
 			return slices.Contains(joined, f.Reason) && f.occurredIn(began.Add(-newNode), began.Add(newNode))
-		}) {
-			return false
-		}
-		count++
-	}
-	return count > 0
+		})
+	})
 }
 
 // ofOldPods are the classes of problems that pods have which have run before: those do not show that their revision began.
