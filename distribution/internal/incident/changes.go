@@ -420,7 +420,8 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 func (w *workloadAt) isTakenBack(s scaled) bool {
 	at := s.at.UnixNano()
 	isUndone := func(r rollout.Rollout) bool {
-		return r.Revision == s.Revision && r.Undone == at && r.Replaced != "" && r.Outcome != rollout.Complete
+		// Of a Deployment that is old, nothing may be known of the pods that the rollout did not replace.
+		return r.Revision == s.Revision && r.Undone == at && (r.Replaced != "" && r.Outcome != rollout.Complete || r.Outcome == rollout.Failed)
 	}
 	i := slices.IndexFunc(w.rolled, isUndone)
 	return i >= 0 && !slices.ContainsFunc(w.rolled[i+1:], func(r rollout.Rollout) bool {
