@@ -480,8 +480,11 @@ func compressed(text string) []byte {
 // rest another rollout, or a scaling.
 func TestWhatIsLeftOfARolloutAfterRestarts(t *testing.T) {
 	for name, lines := range map[string]string{
-		"StatefulSet": `0s Pod/db-2<statefulset.apps/db starts hash=new node=node-1
+		"StatefulSet": `0s Pod/db-2<statefulset.apps/db Killing{app} hash=old node=node-1: Stopping container app
+0s Pod/db-2<statefulset.apps/db starts hash=new node=node-1
+4m Pod/db-1<statefulset.apps/db Killing{app} hash=old node=node-1: Stopping container app
 4m Pod/db-1<statefulset.apps/db starts hash=new node=node-1
+8m Pod/db-0<statefulset.apps/db Killing{app} hash=old node=node-1: Stopping container app
 8m Pod/db-0<statefulset.apps/db starts hash=new node=node-1`,
 		"Deployment": `0s Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1
 0s Pod/web-bbb-1 starts node=node-1
@@ -532,6 +535,22 @@ func TestRestartsWhileThePipelineRejects(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.stop(t)
 		assert.Equal(t, []string{"over: web-bbb was rolled out: shop:9: failed"}, w.lines("k8s.change"))
+	})
+}
+
+// TestChangesInTheSameSecond are all told: a kubelet that starts again writes several Events about its node at once.
+func TestChangesInTheSameSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, nil, nil)
+		w.tell(t, `0s Node/node-1 !Rebooted: Node node-1 has been rebooted, boot id: 1
+0s Node/node-1 NodeNotReady: Node node-1 status is now: NodeNotReady
+0s Node/node-1 NodeNotReady reporter=node-controller event=again: Node node-1 status is now: NodeNotReady
+20s Node/node-1 NodeReady: Node node-1 status is now: NodeReady`)
+		time.Sleep(time.Minute)
+		w.stop(t)
+		assert.ElementsMatch(t, []string{
+			"happened: node node-1 was rebooted", "happened: node node-1 became NotReady", "over: node node-1 became NotReady: over",
+		}, w.lines("k8s.change"))
 	})
 }
 

@@ -126,6 +126,9 @@ func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
 		if f.isAboutNode() {
 			c.node = f.Object().Name
 		}
+		if f.Pod == "" { // What preempts a pod can become known later.
+			c.says = f.text
+		}
 		all = append(all, c)
 	}
 	return all
