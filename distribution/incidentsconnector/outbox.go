@@ -67,7 +67,7 @@ func consume(ctx context.Context, group []item, to consumer.Logs) error {
 	return to.ConsumeLogs(ctx, request)
 }
 
-// waiting returns the ids of the problems and changes whose records wait, and of the problems that one of them opens.
+// waiting returns the ids of the problems and changes whose records wait, and of those that one of them opens.
 func (o *outbox) waiting() (all, opening map[string]bool) {
 	all, opening = map[string]bool{}, map[string]bool{}
 	for _, one := range o.items {

@@ -92,6 +92,7 @@ func openStore(ctx context.Context, host component.Host, id, own component.ID, w
 	}
 	slices.SortFunc(w.tracker.Open, func(a, b *problem.Problem) int { return cmp.Or(a.Onset.Compare(b.Onset), cmp.Compare(a.ID, b.ID)) })
 	slices.SortFunc(w.tracker.Closed, func(a, b problem.Problem) int { return cmp.Or(a.Over.Compare(b.Over), cmp.Compare(a.ID, b.ID)) })
+	w.live.Use(func(m *incident.Model) { m.AddFacts(nil, time.Now()) }) // What is too old now is forgotten.
 	w.live.Keep = s.noteFacts
 	return s, nil
 }
@@ -123,7 +124,7 @@ func read(value []byte, w *watch, problems map[string]problem.Problem) error {
 			facts = append(facts, f)
 		}
 	}
-	w.live.Use(func(m *incident.Model) { m.AddFacts(facts, time.Now()) })
+	w.live.Replay(facts)
 	return nil
 }
 
@@ -156,6 +157,7 @@ func (s *store) noteItem(one *item, changes *problem.Changes) {
 		return
 	}
 	change := changes.Get(one.change)
+	change.IsOver = change.IsOver && !one.opens // Else another item reports it.
 	s.note(part{Change: &change})
 }
 
@@ -216,7 +218,8 @@ func (w *watch) parts(yield func(part) bool) {
 		}
 	}
 	for change := range w.changes.All {
-		if !waiting[change.ID] && !yield(part{Change: &change}) {
+		change.IsOver = change.IsOver && !waiting[change.ID]
+		if !opening[change.ID] && !yield(part{Change: &change}) {
 			return
 		}
 	}

@@ -137,7 +137,7 @@ func (w *watch) look(ctx context.Context, now time.Time, m *incident.Model) {
 		w.outbox.add(item{logs: recordOfProblem(&u, at, now, w.settings.BuildInfo.Version), problem: &u.Problem, opens: u.State == problem.Opened})
 	}
 	for _, n := range news {
-		w.outbox.add(item{logs: recordOfChange(&n, at, now, w.settings.BuildInfo.Version), change: n.ID})
+		w.outbox.add(item{logs: recordOfChange(&n, at, now, w.settings.BuildInfo.Version), change: n.ID, opens: n.State == problem.Happened})
 	}
 	w.took = time.Since(now)
 }
@@ -201,7 +201,7 @@ func (w *watch) end(ctx context.Context) {
 type item struct {
 	logs    plog.Logs
 	problem *problem.Problem // nil: it is about a change
-	opens   bool             // it is the first one of the problem
+	opens   bool             // it is the first one of the problem or change
 	change  string           // its id
 }
 

@@ -476,6 +476,84 @@ func compressed(text string) []byte {
 	return to.Bytes()
 }
 
+// TestWhatIsLeftOfARolloutAfterRestarts: the connector forgets the oldest records of a rollout first. Restarts do not make the
+// rest another rollout, or a scaling.
+func TestWhatIsLeftOfARolloutAfterRestarts(t *testing.T) {
+	for name, lines := range map[string]string{
+		"StatefulSet": `0s Pod/db-2<statefulset.apps/db Killing{app} hash=old node=node-1: Stopping container app
+0s Pod/db-2<statefulset.apps/db starts hash=new node=node-1
+4m Pod/db-1<statefulset.apps/db Killing{app} hash=old node=node-1: Stopping container app
+4m Pod/db-1<statefulset.apps/db starts hash=new node=node-1
+8m Pod/db-0<statefulset.apps/db Killing{app} hash=old node=node-1: Stopping container app
+8m Pod/db-0<statefulset.apps/db starts hash=new node=node-1`,
+		"Deployment": `0s Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1
+0s Pod/web-bbb-1 starts node=node-1
+4m Deployment/web ScalingReplicaSet: Scaled down replica set web-aaa from 2 to 1
+4m Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 1 to 2
+4m Pod/web-bbb-2 starts node=node-1
+8m Deployment/web ScalingReplicaSet: Scaled down replica set web-aaa from 1 to 0`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, epoch := newDisks(), time.Now()
+				w := startWatching(t, d, nil)
+				w.tell(t, lines)
+				for i := range 4 { // The second one reads a snapshot.
+					time.Sleep(time.Until(epoch.Add(time.Duration(61+i) * time.Minute)))
+					w.stop(t)
+					if i == 0 {
+						assert.NotEmpty(t, w.lines("k8s.change"))
+					} else {
+						assert.Empty(t, w.lines("k8s.change"), "after %d restarts", i)
+					}
+					w = startWatching(t, d, nil)
+					w.consume(t, story.Records(fmt.Sprintf("0s Pod/other-aaa-1 !Odd event=%d: m", i))[0].Logs(time.Now()))
+				}
+				w.stop(t)
+			})
+		})
+	}
+}
+
+// TestRestartsWhileThePipelineRejects: what was told before is not told again.
+func TestRestartsWhileThePipelineRejects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisks()
+		w := startWatching(t, d, nil)
+		w.tell(t, `0s Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1
+0s Pod/web-bbb-1 !Failed{app} x40/0s: Failed to pull image "shop:9": not found`)
+		time.Sleep(time.Minute)
+		w.stop(t)
+		assert.Equal(t, []string{"happened: web-bbb was rolled out: shop:9"}, w.lines("k8s.change"))
+		w = startWatching(t, d, nil)
+		w.set(errors.New("busy"), false)
+		time.Sleep(12 * time.Minute) // It is over.
+		w.tell(t, "0s Pod/other-aaa-1 !Odd: m")
+		time.Sleep(time.Minute)
+		w.stop(t)
+		w = startWatching(t, d, nil)
+		time.Sleep(time.Minute)
+		w.stop(t)
+		assert.Equal(t, []string{"over: web-bbb was rolled out: shop:9: failed"}, w.lines("k8s.change"))
+	})
+}
+
+// TestChangesInTheSameSecond are all told: a kubelet that starts again writes several Events about its node at once.
+func TestChangesInTheSameSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, nil, nil)
+		w.tell(t, `0s Node/node-1 !Rebooted: Node node-1 has been rebooted, boot id: 1
+0s Node/node-1 NodeNotReady: Node node-1 status is now: NodeNotReady
+0s Node/node-1 NodeNotReady reporter=node-controller event=again: Node node-1 status is now: NodeNotReady
+20s Node/node-1 NodeReady: Node node-1 status is now: NodeReady`)
+		time.Sleep(time.Minute)
+		w.stop(t)
+		assert.ElementsMatch(t, []string{
+			"happened: node node-1 was rebooted", "happened: node node-1 became NotReady", "over: node node-1 became NotReady: over",
+		}, w.lines("k8s.change"))
+	})
+}
+
 // TestWhatAPageCanUse: the model, and after a restart what was before, with changes.
 func TestWhatAPageCanUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -102,8 +102,10 @@ type Change struct {
 	pod      string // UID
 	node     string
 	done     time.Time // when all pods of a rollout had started; zero: they have not
+	final    time.Time // from when on the outcome of a rollout that is complete or replaced stays; zero: it is none
 	what     *change   // for links; nil: it is no cause
 	isState  bool
+	says     string // what tells several changes of an object in the same second apart; empty: there is one
 	// isReplaced is set if another rollout began, or this one was taken back.
 	isReplaced bool
 	names      []name           // what the record of a tool that deploys names

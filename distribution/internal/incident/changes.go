@@ -65,13 +65,14 @@ const (
 const progressDeadline = 10 * time.Minute
 
 // IsOver reports whether a state has ended, or the outcome of a rollout is known. One that fails is not over at once: a pod
-// that waits for a node, or a registry that does not answer, fails for a while.
+// that waits for a node, or a registry that does not answer, fails for a while. Nor is one whose pods have just started,
+// or that another one has just replaced: they can crash, or a probe that failed once has succeeded.
 func (c *Change) IsOver(now time.Time) bool {
-	switch c.Outcome {
-	case rollout.Complete, rollout.Superseded:
-		return true
-	case rollout.Failed:
-		return c.isReplaced || now.Sub(c.At) >= progressDeadline
+	switch {
+	case c.Outcome == rollout.Failed && !c.isReplaced:
+		return now.Sub(c.At) >= progressDeadline
+	case c.Outcome == rollout.Complete, c.Outcome == rollout.Superseded, c.Outcome == rollout.Failed:
+		return !now.Before(c.final)
 	}
 	return !c.Until.IsZero()
 }
@@ -124,6 +125,9 @@ func (w *workloadAt) stateOf(f *Fact) (all []*Change) {
 		}
 		if f.isAboutNode() {
 			c.node = f.Object().Name
+		}
+		if f.Pod == "" { // What preempts a pod can become known later.
+			c.says = f.text
 		}
 		all = append(all, c)
 	}
@@ -183,7 +187,7 @@ func (w *workloadAt) rolloutChanges() (all []*Change) {
 		}
 		c := &Change{
 			uid: r.UID, Kind: kindRollout, Text: w.describeRollout(i), At: timeAt(r.Start), Key: w.key, id: w.id, Object: r.Revision, revision: r.Revision,
-			Changes: r.Template.Changes, Outcome: r.Outcome, isReplaced: r.IsOver, template: r.Template,
+			Changes: r.Template.Changes, Outcome: r.Outcome, isReplaced: r.IsOver, final: timeAt(r.Final), template: r.Template,
 		}
 		switch {
 		case rollout.IsJob(r.Revision):
@@ -213,12 +217,63 @@ func (w *workloadAt) isSeen(r *rollout.Rollout, begin time.Time) bool {
 		return true
 	case begin.IsZero(), begin.After(timeAt(r.Start).Add(time.Minute)), w.before.begun[r.Revision]:
 		return false
-	case strings.HasPrefix(r.Controller, "deployment.apps/"):
+	case r.Replaced != "":
+		return true
+	case strings.HasPrefix(r.Controller, "deployment.apps/"), w.ranBefore(r, begin):
 		// A Deployment writes that it begins a rollout, unless it wrote too much before. A pod that takes the place of
 		// another one, such as after a drain, begins none.
-		return r.Replaced != ""
+		return false
+	}
+	switch kind, _, _ := strings.Cut(r.Controller, "/"); kind {
+	case "statefulset.apps": // Its first rollout begins with the first pod, and a scale-up does not.
+		return slices.ContainsFunc(w.firstPods(r), func(pod *rollout.PodState) bool { return strings.HasSuffix(pod.Name, "-0") })
+	case "daemonset.apps":
+		return !w.isOnNewNodes(r)
 	}
 	return true
+}
+
+// firstPods returns the pods with which a rollout began.
+func (w *workloadAt) firstPods(r *rollout.Rollout) (first []*rollout.PodState) {
+	for _, pod := range w.pods {
+		if pod.Revision == r.Revision && pod.Began >= r.Start && pod.Began <= r.Start+int64(time.Minute) {
+			first = append(first, pod)
+		}
+	}
+	return first
+}
+
+// ranBefore reports whether a pod of the revision ended when its rollout seems to begin, or had run for a while.
+func (w *workloadAt) ranBefore(r *rollout.Rollout, begin time.Time) bool {
+	began := map[string]bool{}
+	for _, f := range w.facts {
+		if f.Revision == r.Revision && f.showsBegin() {
+			began[f.Pod] = true
+		}
+	}
+	return slices.ContainsFunc(w.facts, func(f *Fact) bool {
+		if f.Revision != r.Revision || f.Workload.UID != r.UID || f.Pod == "" || began[f.Pod] {
+			return false
+		}
+		ends := f.Kind == record.KindStopping || f.change != nil || f.shows(classEviction) || f.shows(classNode)
+		return ends && !f.First.After(begin) || f.First.Before(begin.Add(-time.Minute))
+	})
+}
+
+// joined are the reasons of the Events of a node that is new, and newNode is the time in which a DaemonSet makes a pod for it.
+var joined = []string{"RegisteredNode", "Starting"}
+
+const newNode = 2 * time.Minute
+
+// isOnNewNodes reports whether the first pods of a rollout are on nodes that were just added: then it is none.
+func (w *workloadAt) isOnNewNodes(r *rollout.Rollout) bool {
+	first := w.firstPods(r)
+	return len(first) > 0 && !slices.ContainsFunc(first, func(pod *rollout.PodState) bool {
+		node, began := w.node(w.key.Cluster, pod.Node), timeAt(pod.Began)
+		return node == nil || !slices.ContainsFunc(node.facts, func(f *Fact) bool {
+			return slices.Contains(joined, f.Reason) && f.occurredIn(began.Add(-newNode), began.Add(newNode))
+		})
+	})
 }
 
 // ofOldPods are the classes of problems that pods have which have run before: those do not show that their revision began.
@@ -229,14 +284,17 @@ var ofOldPods = []string{classCrash, classProbe, classNode, classEviction}
 func (w *workloadAt) begins() map[string]time.Time {
 	first := map[string]time.Time{}
 	for _, f := range w.facts {
-		if f.symptom != nil && slices.Contains(ofOldPods, f.symptom.class) {
-			continue
-		}
-		if at, ok := first[f.Revision]; f.Moments[0].At.Sub(f.First) < time.Minute && (!ok || f.First.Before(at)) {
+		if at, ok := first[f.Revision]; f.showsBegin() && (!ok || f.First.Before(at)) {
 			first[f.Revision] = f.First
 		}
 	}
 	return first
+}
+
+// showsBegin reports whether the Event can be the first one of its revision, or of its pod.
+func (f *Fact) showsBegin() bool {
+	isOfOldPod := f.symptom != nil && slices.Contains(ofOldPods, f.symptom.class) || f.Pod != "" && (f.Kind == record.KindStopping || f.change != nil)
+	return !isOfOldPod && f.Moments[0].At.Sub(f.First) < time.Minute
 }
 
 // firstOf returns the first record of a revision from a time on.
@@ -365,7 +423,8 @@ func (v *cut) scalings(w *workloadAt) (all []*Change) {
 func (w *workloadAt) isTakenBack(s scaled) bool {
 	at := s.at.UnixNano()
 	isUndone := func(r rollout.Rollout) bool {
-		return r.Revision == s.Revision && r.Undone == at && r.Replaced != "" && r.Outcome != rollout.Complete
+		// Of a Deployment that is old, nothing may be known of the pods that the rollout did not replace.
+		return r.Revision == s.Revision && r.Undone == at && (r.Replaced != "" && r.Outcome != rollout.Complete || r.Outcome == rollout.Failed)
 	}
 	i := slices.IndexFunc(w.rolled, isUndone)
 	return i >= 0 && !slices.ContainsFunc(w.rolled[i+1:], func(r rollout.Rollout) bool {

@@ -4,6 +4,8 @@ package incident
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -21,6 +23,10 @@ type StoredFact struct {
 	First, At, Last int64
 	Resource        map[string]string `json:",omitempty"`
 	Moments         []StoredMoment
+	// Begun are the revisions of the workload that began before what is known of them, and Scaled is when one was scaled
+	// of which nothing else is known; 0: none was.
+	Begun  []string `json:",omitempty"`
+	Scaled int64    `json:",omitempty"`
 }
 
 // StoredMoment is a Moment that can be encoded as JSON.
@@ -45,6 +51,12 @@ func (f *Fact) Stored() *StoredFact {
 		}
 		s.Moments = append(s.Moments, stored)
 	}
+	if f.before != nil {
+		s.Begun = slices.Sorted(maps.Keys(f.before.begun))
+	}
+	if f.before != nil && !f.before.scaled.IsZero() {
+		s.Scaled = f.before.scaled.UnixNano()
+	}
 	return s
 }
 
@@ -65,6 +77,15 @@ func (s *StoredFact) Fact() (*Fact, error) {
 			moment.Until = timeAt(m.Until)
 		}
 		f.Moments = append(f.Moments, moment)
+	}
+	if len(s.Begun) > 0 {
+		f.before = &forgotten{begun: map[string]bool{}}
+		for _, revision := range s.Begun {
+			f.before.begun[revision] = true
+		}
+	}
+	if f.before != nil && s.Scaled != 0 {
+		f.before.scaled = timeAt(s.Scaled)
 	}
 	f.judge()
 	return f, nil

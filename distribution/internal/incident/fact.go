@@ -66,6 +66,7 @@ type Fact struct {
 	Resource map[string]string
 	Moments  []Moment // when records said that it occurred, the oldest first
 
+	before   *forgotten      // of its workload, if it was stored; nil: another fact has it, or there is nothing
 	subject  string          // the pod's UID, or the name of another object
 	symptom  *symptom        // of the problem that it shows; nil: it shows none
 	change   *row            // the change that it shows; nil: it shows none

@@ -99,7 +99,7 @@ func (p *Problem) headline() string {
 
 // ID identifies the change.
 func (c *Change) ID() string {
-	return idOf("c", c.Key.ID(), c.Kind, c.Object, strconv.FormatInt(c.At.Unix(), 10), c.pod)
+	return idOf("c", c.Key.ID(), c.Kind, c.Object, strconv.FormatInt(c.At.Unix(), 10), c.pod, c.says)
 }
 
 // Resource returns attributes of the resource of a workload's newest record; nil: they are not known.

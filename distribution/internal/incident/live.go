@@ -126,6 +126,9 @@ func (l *Live) add() {
 	l.model.AddFacts(facts, l.clock())
 }
 
+// Replay gives the Model facts that were stored.
+func (l *Live) Replay(facts []*Fact) { l.Use(func(m *Model) { m.replay(facts, l.clock()) }) }
+
 // Facts yields copies of all facts, with the attributes of the resource for one of each workload. Nobody waits for who
 // reads them.
 func (l *Live) Facts(yield func(*Fact) bool) {
@@ -152,6 +155,9 @@ func (m *Model) factsOf(key Key) (facts []Fact) {
 	}
 	if len(facts) > 0 {
 		facts[0].Resource = w.resource
+	}
+	if len(facts) > 0 && len(w.before.begun) > 0 {
+		facts[0].before = &forgotten{maps.Clone(w.before.begun), w.before.scaled}
 	}
 	return facts
 }

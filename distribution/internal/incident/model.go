@@ -53,6 +53,15 @@ type forgotten struct {
 	scaled time.Time       // the last time that one was scaled; zero: none was
 }
 
+// join adds what was stored.
+func (b *forgotten) join(stored *forgotten) {
+	if b.begun == nil {
+		b.begun = map[string]bool{}
+	}
+	maps.Copy(b.begun, stored.begun)
+	b.scaled = later(b.scaled, stored.scaled)
+}
+
 // firstList is the time after the start in which older records show that the receiver reads what
 // exists. Later, an old time shows nothing: anybody may write one.
 const firstList = time.Minute
@@ -107,6 +116,20 @@ func (m *Model) AddFacts(facts []*Fact, now time.Time) {
 	m.bound()
 }
 
+// replay adds facts that were stored, at the time at which they came: what is too old now shows which revisions began
+// before.
+func (m *Model) replay(facts []*Fact, now time.Time) {
+	since, last := m.since, time.Time{}
+	for _, f := range facts {
+		last = later(last, f.Last)
+		if !f.Last.Before(now.Add(-Horizon)) {
+			since = earlier(since, f.Last)
+		}
+	}
+	m.AddFacts(facts, earlier(last, now))
+	m.since = since
+}
+
 func (m *Model) add(f *Fact) {
 	w := m.workloads[f.Key]
 	if w == nil {
@@ -117,6 +140,10 @@ func (m *Model) add(f *Fact) {
 	if f.Resource != nil {
 		m.account(w, sizeOf(f.Resource)-sizeOf(w.resource))
 		w.resource, f.Resource = f.Resource, nil
+	}
+	if f.before != nil {
+		w.before.join(f.before)
+		f.before = nil
 	}
 	if known := w.facts[f.Event]; known != nil {
 		m.account(w, -known.size())
@@ -157,9 +184,9 @@ func (m *Model) thin(w *workload, count int) {
 		return cmp.Or(compareBools(x.IsWarning(), y.IsWarning()), x.Last.Compare(y.Last), cmp.Compare(a, b))
 	})
 	for _, id := range ids[:count] {
-		m.account(w, -w.facts[id].size())
-		delete(w.facts, id)
+		m.forgetFact(w, id)
 	}
+	w.forgetRevisions()
 	m.dropped(w).Facts += count
 }
 
@@ -231,22 +258,31 @@ func (m *Model) forget(now time.Time) {
 func (m *Model) forgetIn(w *workload, before time.Time) {
 	known := len(w.facts)
 	for id, f := range w.facts {
-		if !f.Last.Before(before) {
-			continue
-		}
-		m.account(w, -f.size())
-		delete(w.facts, id)
-		if w.before.begun == nil {
-			w.before.begun = map[string]bool{}
-		}
-		w.before.begun[f.revision()] = true
-		if f.scaling != nil {
-			w.before.scaled = later(w.before.scaled, f.Last)
+		if f.Last.Before(before) {
+			m.forgetFact(w, id)
 		}
 	}
-	if len(w.facts) == known {
-		return
+	if len(w.facts) < known {
+		w.forgetRevisions()
 	}
+}
+
+// forgetFact drops a fact of a workload, and notes what it showed.
+func (m *Model) forgetFact(w *workload, id string) {
+	f := w.facts[id]
+	m.account(w, -f.size())
+	delete(w.facts, id)
+	if w.before.begun == nil {
+		w.before.begun = map[string]bool{}
+	}
+	w.before.begun[f.revision()] = true
+	if f.scaling != nil {
+		w.before.scaled = later(w.before.scaled, f.Last)
+	}
+}
+
+// forgetRevisions forgets that revisions began of which nothing is known any more.
+func (w *workload) forgetRevisions() {
 	left := map[string]bool{}
 	for _, f := range w.facts {
 		left[f.revision()] = true

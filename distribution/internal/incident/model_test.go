@@ -349,3 +349,19 @@ func TestLivenessKillsForADay(t *testing.T) {
 		}
 	}
 }
+
+// TestTheRolloutOfALargeDaemonSet is one, although the model has no room for all of its records.
+func TestTheRolloutOfALargeDaemonSet(t *testing.T) {
+	m, rollouts := incident.NewModel(began.Add(-incident.Horizon)), map[string]bool{}
+	for i := range 2500 {
+		for _, r := range records.Records(fmt.Sprintf("%ds Pod/agent-%d<daemonset.apps/agent starts hash=h node=node-%d", i/2, i, i)) {
+			add(m, r.Logs(began), began.Add(r.At))
+		}
+		if i%250 == 249 {
+			for _, c := range m.At(t.Context(), began.Add(time.Duration(i/2+11)*time.Second), incident.Query{}).Changes() {
+				rollouts[c.ID()] = true
+			}
+		}
+	}
+	assert.Len(t, rollouts, 1)
+}

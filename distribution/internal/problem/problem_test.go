@@ -279,9 +279,22 @@ func TestAProbeThatFailsOnceIsNoProblem(t *testing.T) {
 // TestTheOutcomeOfARollout is reported once, when it is final.
 func TestTheOutcomeOfARollout(t *testing.T) {
 	const begin = "0:00 Deployment/web ScalingReplicaSet: Scaled up replica set web-aaa from 0 to 1\n0:01 Pod/web-aaa-1 "
+	failures := ""
+	for i := range 60 {
+		failures += fmt.Sprintf("%ds Pod/web-aaa-1 !Unhealthy{app} event=u x%d/15s: Readiness probe failed: timeout\n", 15+10*i, i+1)
+	}
 	for name, tt := range map[string]struct{ lines, want string }{
 		"its pod waits for a node": {
-			begin + "!FailedScheduling: no room\n1:30 Pod/web-aaa-1 starts", "0:10 happened, 1:40 over complete",
+			begin + "!FailedScheduling: no room\n1:30 Pod/web-aaa-1 starts", "0:10 happened, 2:40 over complete",
+		},
+		"its pod starts, crashes soon, and goes on to do so": {
+			begin + "starts\n0:35 Pod/web-aaa-1 !BackOff{app} x40/0:35: Back-off restarting failed container app", "0:10 happened, 10:00 over failed",
+		},
+		"its pod starts, and never becomes ready": {
+			begin + "starts\n" + failures, "0:10 happened, 10:00 over failed",
+		},
+		"the old pod ends when its pod is ready": {
+			begin + "starts\n0:20 Deployment/web ScalingReplicaSet: Scaled down replica set web-000 from 1 to 0", "0:10 happened, 0:20 over complete",
 		},
 		"its image does not exist": {
 			begin + "!Failed{app} x40/0:01: Failed to pull image \"shop:9\": not found", "0:10 happened, 10:00 over failed",
@@ -289,7 +302,13 @@ func TestTheOutcomeOfARollout(t *testing.T) {
 		"another one replaces it": {
 			begin + "!Failed{app}: Failed to pull image \"shop:9\": not found\n3:00 Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1\n" +
 				"3:00 Deployment/web ScalingReplicaSet: Scaled down replica set web-aaa from 1 to 0",
-			"0:10 happened, 3:00 over failed, 3:10 happened",
+			"0:10 happened, 3:10 happened, 3:30 over failed",
+		},
+		"its probe fails once, and another one replaces it": {
+			begin + "starts\n0:10 Pod/web-aaa-1 !Unhealthy{app}: Readiness probe failed: connection refused\n" +
+				"0:25 Deployment/web ScalingReplicaSet: Scaled up replica set web-bbb from 0 to 1\n0:25 Pod/web-bbb-1 !FailedScheduling: no room\n" +
+				"0:25 Deployment/web ScalingReplicaSet: Scaled down replica set web-aaa from 1 to 0",
+			"0:10 happened, 0:40 happened, 1:00 over complete, 10:30 over failed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
@@ -38,7 +39,11 @@ type Rollout struct {
 	Done           int64 // when all its pods had started for the first time; 0: they have not
 	Closed         int64 // scalings after this time are no part of it
 	IsOver         bool  // another one began, or it was taken back
+	Final          int64 // from when on the outcome of one that is complete or over stays, as in its trace, if nothing else happens
 }
+
+// usual are the default settings of the connector.
+var usual = Options{Idle: time.Duration(patience), Settle: 10 * time.Second}
 
 // States returns the rollouts and the pods of a workload, the oldest first. The scheduled runs of a
 // CronJob are no rollouts.
@@ -80,6 +85,7 @@ func (w *Workload) summary(h history, x *run) Rollout {
 	if s.Outcome == Complete {
 		s.Available = max(x.end, s.Available)
 	}
+	s.Final = max(x.decided, x.end+int64(x.wait(usual)))
 	s.Reason = s.reason(x, w.Revisions[x.revision].steps().down(0, x.start) != 0)
 	return s
 }
@@ -171,7 +177,12 @@ func (r *Revision) hadPodsBefore(steps steps, at, until int64) bool {
 		return newest.To > 0
 	}
 	for _, p := range r.Pods {
-		if began := r.began(p); began != 0 && began < at {
+		began := r.began(p)
+		if began != 0 && began < at {
+			return true
+		}
+		// One of which only the end is known is older: kubelets report ends only of pods that have run.
+		if killed := inOrder(p.Events).with(record.KindStopping).first(); began == 0 && killed >= at-int64(StopWindow) && killed < until {
 			return true
 		}
 	}
