@@ -130,6 +130,7 @@ func (w *watch) look(ctx context.Context, now time.Time, m *incident.Model) {
 	}
 	w.remembering.Lock()
 	updates, news := w.tracker.Look(now, problems), w.changes.Look(now, changes)
+	news = append(news, w.changes.LookBack(now, at.EndOf)...)
 	w.remembering.Unlock()
 	for _, u := range updates {
 		w.telemetry.KubeIncidentsProblems.Add(ctx, 1, metric.WithAttributes(w.own, attribute.String("state", u.State)))

@@ -554,6 +554,21 @@ func TestChangesInTheSameSecond(t *testing.T) {
 	})
 }
 
+// TestACordonOfADay is over in the end, although the model has forgotten how it began.
+func TestACordonOfADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWatching(t, newDisks(), nil)
+		lines := "0s Node/node-1 NodeNotSchedulable: Node node-1 status is now: NodeNotSchedulable\n0s Node/node-2 NodeNotSchedulable: Node node-2 status is now: NodeNotSchedulable\n"
+		for i := range 48 {
+			lines += fmt.Sprintf("%dm Pod/web-aaa-1 Pulled{app} event=%d: m\n", 30*i+1, i)
+		}
+		w.tell(t, lines+"24h Node/node-1 NodeSchedulable: Node node-1 status is now: NodeSchedulable")
+		time.Sleep(time.Hour)
+		w.stop(t)
+		assert.ElementsMatch(t, []string{"happened: node node-1 was cordoned", "happened: node node-2 was cordoned", "over: node node-1 was cordoned: over"}, w.lines("k8s.change"))
+	})
+}
+
 // TestWhatAPageCanUse: the model, and after a restart what was before, with changes.
 func TestWhatAPageCanUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 )
@@ -76,6 +77,21 @@ var (
 		"application.argoproj.io",
 	}
 )
+
+// EndOf returns when a state of an object ended, by the text of its change. The model may have forgotten how it began. Zero:
+// it goes on, or it is no state.
+func (v *At) EndOf(k Key, text string, since time.Time) (end time.Time) {
+	w := v.workloads[k]
+	if w == nil || k.Top.GroupKind() != "node" {
+		return end
+	}
+	for i := range changeEvents {
+		if r := &changeEvents[i]; r.end != "" && strings.HasSuffix(text, strings.TrimPrefix(r.text, "%o")) {
+			end = firstFrom(w.timesOf(sign{k.Top.String(), anyContainer, r.end}), since)
+		}
+	}
+	return end
+}
 
 func says(pattern string) *regexp.Regexp { return regexp.MustCompile(pattern) }
 

@@ -87,6 +87,23 @@ func (c *Changes) Look(now time.Time, shown []incident.Change) (news []News) {
 	return news
 }
 
+// LookBack returns the states that are over, and began before what a model knows: a cordon can last for a day.
+func (c *Changes) LookBack(now time.Time, endOf func(k incident.Key, text string, since time.Time) time.Time) (news []News) {
+	for _, known := range c.all {
+		if known.IsOver || known.Outcome != "" || now.Sub(known.At) < incident.Horizon {
+			continue
+		}
+		if known.Until = endOf(known.Key, known.Text, known.At); !known.Until.IsZero() {
+			known.IsOver = true
+			c.Keep(known)
+			change := incident.Change{Kind: known.Kind, Text: known.Text, At: known.At, Until: known.Until, Key: known.Key, Object: known.Object}
+			news = append(news, News{known.ID, Over, change})
+		}
+	}
+	slices.SortFunc(news, func(a, b News) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	return news
+}
+
 // Keep keeps a change that was reported, in place of what is known of it.
 func (c *Changes) Keep(change Change) {
 	if c.all == nil {
