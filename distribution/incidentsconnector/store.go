@@ -68,8 +68,9 @@ func (p *parts) take() []byte {
 // loop of the watch. A nil store keeps nothing.
 type store struct {
 	log
-	backoff time.Duration
-	retryAt time.Time
+	backoff  time.Duration
+	retryAt  time.Time
+	appended int // bytes since the last snapshot, before they were compressed
 
 	mu      sync.Mutex // guards the following
 	unsaved parts
@@ -167,6 +168,7 @@ func (s *store) save(ctx context.Context, w *watch) {
 		return
 	}
 	s.mu.Lock()
+	s.appended += s.unsaved.size
 	unsaved, behind := s.unsaved.take(), s.behind
 	s.behind = false
 	s.mu.Unlock()
@@ -189,8 +191,13 @@ func (s *store) save(ctx context.Context, w *watch) {
 	_, s.behind = s.unsaved.take(), true
 }
 
+// mostAppended is how many bytes of entries follow a snapshot at most, before they are compressed: a start reads them in
+// about half a second. The journal knows only how many are stored.
+const mostAppended = 16 << 20
+
 func (s *store) write(ctx context.Context, unsaved []byte, behind bool, w *watch) error {
-	if behind || s.journal.WantsSnapshot() {
+	if behind || s.appended > mostAppended || s.journal.WantsSnapshot() {
+		s.appended = 0
 		return s.journal.Snapshot(ctx, w.chunks)
 	}
 	return s.journal.Append(ctx, unsaved)

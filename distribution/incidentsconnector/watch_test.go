@@ -569,6 +569,24 @@ func TestACordonOfADay(t *testing.T) {
 	})
 }
 
+// TestAStartReadsLittle: 41 MB of entries become a few hundred kilobytes, and are replaced by a snapshot nevertheless.
+func TestAStartReadsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines strings.Builder
+		for second := range 25 {
+			for event := range 1000 {
+				fmt.Fprintf(&lines, "%ds Pod/web-aaa-%d !Failed{app} event=%d: %s\n", second, event, event, strings.Repeat("the same ", 80))
+			}
+		}
+		w := startWatching(t, newDisks(), nil)
+		w.tell(t, lines.String())
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		assert.LessOrEqual(t, w.all[1].(*output).tracker.watch.store.appended, 16<<20)
+		w.stop(t)
+	})
+}
+
 // TestWhatAPageCanUse: the model, and after a restart what was before, with changes.
 func TestWhatAPageCanUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
