@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"fmt"
 	"net"
 	"testing"
 
@@ -31,10 +32,17 @@ func TestSameWorkload(t *testing.T) {
 	for _, name := range []string{"k8s.namespace.name", "k8s.pod.name", "k8s.pod.uid"} {
 		resource.Resource().Attributes().PutStr(name, event.Get(name).(string))
 	}
-	resource.Resource().Attributes().PutStr("log.file.path", "of the agent")
 	resource.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetStr("a line")
-	send(t, gateway, logs)
-	line := backend.Await(t, "log.file.path", "of the agent")
+	var line harness.Record
+	lines := 0
+	harness.Eventually(t, func() bool { // What comes before the workload is known waits for 200 ms, not longer.
+		lines++
+		path := fmt.Sprint("line ", lines)
+		resource.Resource().Attributes().PutStr("log.file.path", path)
+		send(t, gateway, logs)
+		line = backend.Await(t, "log.file.path", path)
+		return line.Get("k8s.workload.uid") != nil
+	}, "a line with its workload")
 	collector.Stop(t)
 
 	for _, name := range []string{"k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name", "k8s.workload.uid"} {
