@@ -515,7 +515,7 @@ func TestWhatIsLeftOfARolloutAfterRestarts(t *testing.T) {
 	}
 }
 
-// TestRestartsWhileThePipelineRejects: what was told before is not told again.
+// TestRestartsWhileThePipelineRejects: what was reported before is not reported again.
 func TestRestartsWhileThePipelineRejects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisks()

@@ -83,7 +83,7 @@ func (c *Changes) Look(now time.Time, shown []incident.Change) (news []News) {
 			c.Keep(Change{id, change.Key, change.Kind, change.Text, change.Object, change.At, change.Until, change.Outcome, isOver})
 		}
 	}
-	slices.SortStableFunc(news, func(a, b News) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(news, byTime)
 	return news
 }
 
@@ -100,9 +100,12 @@ func (c *Changes) LookBack(now time.Time, endOf func(k incident.Key, text string
 			news = append(news, News{known.ID, Over, change})
 		}
 	}
-	slices.SortFunc(news, func(a, b News) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(news, byTime)
 	return news
 }
+
+// byTime compares the times of changes, and the ids of those at the same time.
+func byTime(a, b News) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) }
 
 // Keep keeps a change that was reported, in place of what is known of it.
 func (c *Changes) Keep(change Change) {

@@ -177,12 +177,14 @@ func (r *Revision) hadPodsBefore(steps steps, at, until int64) bool {
 		return newest.To > 0
 	}
 	for _, p := range r.Pods {
-		began := r.began(p)
-		if began != 0 && began < at {
-			return true
+		if began := r.began(p); began != 0 {
+			if began < at {
+				return true
+			}
+			continue
 		}
 		// One of which only the end is known is older: kubelets report ends only of pods that have run.
-		if killed := inOrder(p.Events).with(record.KindStopping).first(); began == 0 && killed >= at-int64(StopWindow) && killed < until {
+		if killed := inOrder(p.Events).with(record.KindStopping).first(); killed >= at-int64(StopWindow) && killed < until {
 			return true
 		}
 	}
