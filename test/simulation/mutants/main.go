@@ -14,6 +14,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -58,17 +59,28 @@ func run(ctx context.Context, each, seeds int, only string, limit time.Duration)
 	if err != nil {
 		return err
 	}
-	var missed []string
-	for _, r := range results {
-		if r.by == "" {
-			missed = append(missed, r.mutant.name)
-		}
-	}
-	fmt.Fprintf(os.Stdout, "%d of %d mutants were found\n", len(results)-len(missed), len(results))
-	if missed != nil {
+	if missed := report(results); missed != nil {
 		return fmt.Errorf("nothing found these:\n%s", strings.Join(missed, "\n"))
 	}
 	return nil
+}
+
+// report prints how many mutants of each package were found, and returns the names of the others.
+func report(results []*result) (missed []string) {
+	tried, found := map[string]int{}, map[string]int{}
+	for _, r := range results {
+		tried[r.mutant.packageOf()]++
+		if r.by != "" {
+			found[r.mutant.packageOf()]++
+		} else {
+			missed = append(missed, r.mutant.name)
+		}
+	}
+	for _, directory := range slices.Sorted(maps.Keys(tried)) {
+		fmt.Fprintf(os.Stdout, "%s: %d of %d (%d %%)\n", directory, found[directory], tried[directory], 100*found[directory]/tried[directory])
+	}
+	fmt.Fprintf(os.Stdout, "%d of %d mutants were found\n", len(results)-len(missed), len(results))
+	return missed
 }
 
 func choose(all []mutant, only string) (chosen []mutant) {

@@ -10,10 +10,12 @@ import (
 	"slices"
 )
 
-// mutated are the packages that get mutants: the receiver's core.
+// mutated are the packages that get mutants: the receiver's core, and what answers questions about problems.
 var mutated = []string{
-	"loop", "election", "progress", "journal", "ledger", "series", "delivery", "queue", "watch",
-	"owners", "extract", "filter", "event", "logrecord", "kubeclient", "health",
+	"internal/loop", "internal/election", "internal/progress", "internal/journal", "internal/ledger", "internal/series",
+	"internal/delivery", "internal/queue", "internal/watch", "internal/owners", "internal/details", "internal/extract",
+	"internal/filter", "internal/event", "internal/logrecord", "internal/kubeclient", "internal/health",
+	"distribution/internal/incident", "distribution/internal/problem", "distribution/internal/record", "distribution/internal/rollout",
 }
 
 const (
@@ -40,7 +42,7 @@ import (
 var (
 	number, _ = strconv.Atoi(os.Getenv("` + numberVariable + `"))
 	notes, _  = os.OpenFile(os.Getenv("` + notesVariable + `"), os.O_APPEND|os.O_WRONLY, 0)
-	noted     [1 << 14]atomic.Bool
+	noted     [1 << 16]atomic.Bool
 )
 
 func differs(n int) bool {
@@ -69,7 +71,7 @@ func generate(contents map[string]string) ([]mutant, error) {
 	gen := &generator{files: token.NewFileSet()}
 	contents[mutationPath+"/mutation.go"] = mutation
 	for _, directory := range mutated {
-		files, err := gen.check(filepath.Join("internal", directory))
+		files, err := gen.check(directory)
 		if err != nil {
 			return nil, err
 		}

@@ -100,19 +100,22 @@ func onAllCPUs(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// wholeReceiver are the packages whose tests run whole receivers.
-var wholeReceiver = []string{".", "internal/loop", "internal/progress", "internal/election", "internal/health"}
+// wholes are the packages whose tests run whole receivers, or make problems of whole stories, by the directory of
+// the parts.
+var wholes = map[string][]string{
+	"internal":     {".", "internal/loop", "internal/progress", "internal/election", "internal/health"},
+	"distribution": {"distribution/internal/incident", "distribution/internal/problem"},
+}
 
-// directories returns those whose tests can find a mutant: of its package, of those above it, and those
-// that run whole receivers. Without environments, only the tests of its package count.
-func (s *search) directories(m mutant) (all []string) {
+// directories returns those whose tests can find a mutant: of its package, and those that run all parts together.
+// Without environments, only the tests of its package count.
+func (s *search) directories(m mutant) []string {
+	all := []string{m.packageOf()}
 	if len(s.seeds) == 0 {
-		return []string{m.packageOf()}
+		return all
 	}
-	for directory := m.packageOf(); directory != "."; directory = filepath.Dir(directory) {
-		all = append(all, directory)
-	}
-	for _, directory := range wholeReceiver {
+	part, _, _ := strings.Cut(filepath.ToSlash(m.file), "/")
+	for _, directory := range wholes[part] {
 		if !slices.Contains(all, directory) {
 			all = append(all, directory)
 		}
@@ -175,8 +178,8 @@ func (s *search) note(run func(env ...string) error) (*notes, error) {
 	return n, errors.Join(err, readErr)
 }
 
-// one tries the tests of the mutant's package, then environments, and then the tests of the packages
-// above it.
+// one tries the tests of the mutant's package, then environments, and then the tests that run all
+// parts.
 func (s *search) one(ctx context.Context, m mutant) *result {
 	found := &result{mutant: m}
 	for i, directory := range s.directories(m) {
