@@ -41,22 +41,24 @@ type gauge struct {
 	all     map[string]*series
 	emitted time.Time
 	hasNews bool
+	isFull  bool // it was, and the log has it
 }
 
-// note notes that a problem was opened, changed or ended.
-func (g *gauge) note(p *problem.Problem, at *incident.At) {
+// note notes that a problem was opened, changed or ended. It reports whether there is no room for it for the first time.
+func (g *gauge) note(p *problem.Problem, at *incident.At) (isFull bool) {
 	g.hasNews = true
 	for _, s := range g.all { // A change can give it another class.
 		delete(s.open, p.ID)
 	}
 	if !p.Over.IsZero() {
-		return
+		return false
 	}
 	attributes := attributesOf(p, at)
 	key := keyOf(attributes)
 	if g.all[key] == nil {
 		if len(g.all) >= maxSeries {
-			return
+			isFull, g.isFull = !g.isFull, true
+			return isFull
 		}
 		if g.all == nil {
 			g.all = map[string]*series{}
@@ -64,6 +66,7 @@ func (g *gauge) note(p *problem.Problem, at *incident.At) {
 		g.all[key] = &series{attributes: attributes, open: map[string]bool{}}
 	}
 	g.all[key].open[p.ID] = true
+	return false
 }
 
 func attributesOf(p *problem.Problem, at *incident.At) map[string]string {

@@ -84,7 +84,7 @@ func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
 	return &tracker{
 		config: config, settings: settings, telemetry: telemetry,
 		own:   attribute.String("connector", settings.ID.String()),
-		watch: &watch{settings: settings, telemetry: telemetry, own: attribute.String("connector", settings.ID.String()), live: live},
+		watch: &watch{settings: settings, telemetry: telemetry, own: attribute.String("connector", settings.ID.String()), live: live, receiving: allIsWhole},
 		model: &rollout.Model{}, open: map[rollout.Key]look{}, former: map[partOf]bool{},
 	}, nil
 }
@@ -102,12 +102,13 @@ func (t *tracker) start(ctx context.Context, host component.Host) error {
 		t.stop = stop
 		t.loops.Go(func() { t.deliverUntil(running) })
 		if t.watch.isWanted() {
-			t.loops.Go(func() { t.watch.run(running) })
 			for _, extension := range host.GetExtensions() {
 				if status, ok := extension.(*statusextension.Extension); ok {
+					t.watch.receiving = status.Receiving
 					status.Offer(t.settings.ID, t.watch)
 				}
 			}
+			t.loops.Go(func() { t.watch.run(running) })
 		}
 		if t.saved != nil {
 			t.loops.Go(func() { t.saved.run(running) })
@@ -115,6 +116,9 @@ func (t *tracker) start(ctx context.Context, host component.Host) error {
 	})
 	return t.startErr
 }
+
+// allIsWhole is for a Collector without the extension kube_events_status.
+func allIsWhole() (isWhole, isStandby bool) { return true, false }
 
 func (t *tracker) load(ctx context.Context, host component.Host) error {
 	t.started = time.Now()

@@ -30,9 +30,9 @@ const (
 	newsFor = 15 * time.Minute
 	// patienceOfLoop is the time that a pipeline may take: then the loop looks and saves again.
 	patienceOfLoop = 10 * time.Second
-	// firstLook is the time after a start in which the receiver delivers what happened meanwhile: nothing is over
-	// only because it is not there yet.
-	firstLook = 15 * time.Second
+	// firstLook is the time after a start in which the receiver delivers what happened meanwhile, and catchUp the
+	// time after a failure of the receiver: nothing is over only because it is not there yet.
+	firstLook, catchUp = 15 * time.Second, time.Minute
 )
 
 // watch follows problems and changes. A page may use its model, and what it remembers; the rest belongs to its loop.
@@ -44,6 +44,9 @@ type watch struct {
 	metrics   consumer.Metrics // nil: no pipeline wants the gauge
 	store     *store           // nil: there is no storage
 
+	// receiving is that of the extension kube_events_status. Without the extension, all is whole.
+	receiving func() (isWhole, isStandby bool)
+
 	live   *incident.Live
 	newest atomic.Int64 // Unix time in ns when the last record came; before it, the start
 
@@ -53,6 +56,7 @@ type watch struct {
 
 	outbox outbox
 	gauge  gauge
+	blind  time.Time     // until then, events may be missing
 	looked time.Time     // when the last look began
 	took   time.Duration // the last look
 }
@@ -88,12 +92,18 @@ func (w *watch) run(ctx context.Context) {
 }
 
 func (w *watch) tick(ctx context.Context, now time.Time) {
+	isWhole, isStandby := w.receiving()
+	if !isWhole {
+		w.blind = now.Add(catchUp)
+	}
 	w.live.Use(func(m *incident.Model) {
-		if w.isTime(now) {
+		if !isStandby && w.isTime(now) {
 			w.look(ctx, now, m)
 		}
 	})
-	w.emit(ctx, now)
+	if !isStandby { // The leader says what goes on.
+		w.emit(ctx, now)
+	}
 	w.store.save(ctx, w) // The pipeline of logs may hang.
 	w.deliver(ctx, now)
 	w.store.save(ctx, w)
@@ -125,22 +135,30 @@ func (w *watch) look(ctx context.Context, now time.Time, m *incident.Model) {
 	}
 	if w.took == 0 { // What was open before a restart is open.
 		for _, p := range w.tracker.Open {
-			w.gauge.note(p, at)
+			w.note(p, at)
 		}
 	}
 	w.remembering.Lock()
-	updates, news := w.tracker.Look(now, problems), w.changes.Look(now, changes)
+	isBlind := now.Before(w.blind)
+	updates, news := w.tracker.Look(now, problems, isBlind), w.changes.Look(now, changes, isBlind)
 	news = append(news, w.changes.LookBack(now, at.EndOf)...)
 	w.remembering.Unlock()
 	for _, u := range updates {
 		w.telemetry.KubeIncidentsProblems.Add(ctx, 1, metric.WithAttributes(w.own, attribute.String("state", u.State)))
-		w.gauge.note(&u.Problem, at)
+		w.note(&u.Problem, at)
 		w.outbox.add(item{logs: recordOfProblem(&u, at, now, w.settings.BuildInfo.Version), problem: &u.Problem, opens: u.State == problem.Opened})
 	}
 	for _, n := range news {
 		w.outbox.add(item{logs: recordOfChange(&n, at, now, w.settings.BuildInfo.Version), change: n.ID, opens: n.State == problem.Happened})
 	}
 	w.took = time.Since(now)
+}
+
+// note notes a problem for the metric.
+func (w *watch) note(p *problem.Problem, at *incident.At) {
+	if w.gauge.note(p, at) && w.metrics != nil {
+		w.settings.Logger.Warn("The metric k8s.problem.active has no room for more problems; the records have all", zap.Int("series", maxSeries))
+	}
 }
 
 // Live implements statusextension.Incidents.

@@ -358,6 +358,49 @@ func TestTheGauge(t *testing.T) {
 	})
 }
 
+// TestSilenceOfAReceiverEndsNothing: a mount fails for an hour, and for half of it no events come.
+func TestSilenceOfAReceiverEndsNothing(t *testing.T) {
+	standby := componentstatus.NewEvent(componentstatus.StatusOK)
+	standby.Attributes().PutBool("kube_events.standby", true)
+	for name, tt := range map[string]struct {
+		between    *componentstatus.Event
+		ended      int  // half an hour after the last failure that has come
+		hasNoPoint bool // meanwhile
+	}{
+		"the API server is away":                          {componentstatus.NewRecoverableErrorEvent(errors.New("no answer")), 0, false},
+		"another replica leads":                           {standby, 0, true},
+		"the receiver works, and the mount fails no more": {componentstatus.NewEvent(componentstatus.StatusOK), 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				status, receiver := statusextension.New(), componentstatus.NewInstanceID(component.MustNewID("kube_events"), component.KindReceiver)
+				status.ComponentStatusChanged(receiver, componentstatus.NewEvent(componentstatus.StatusOK))
+				w := startIn(t, host{component.MustNewID("kube_events_status"): status}, nil, nil)
+				failures := "0s Pod/web-aaa-1 !FailedMount: no volume\n120s Pod/web-aaa-1 !FailedMount: no volume\n240s Pod/web-aaa-1 !FailedMount: no volume"
+				w.tell(t, failures)
+				time.Sleep(time.Minute)
+				require.Len(t, w.of("k8s.problem"), 1)
+
+				status.ComponentStatusChanged(receiver, tt.between)
+				before := len(w.emitted())
+				time.Sleep(30 * time.Minute)
+				assert.Len(t, w.of("k8s.problem"), 1+tt.ended)
+				assert.Equal(t, tt.hasNoPoint, len(w.emitted()) == before)
+
+				status.ComponentStatusChanged(receiver, componentstatus.NewEvent(componentstatus.StatusOK))
+				w.tell(t, failures)
+				time.Sleep(30 * time.Minute)
+				w.stop(t)
+				lines := w.lines("k8s.problem")
+				assert.Regexp(t, "^ended", lines[len(lines)-1])
+				if tt.ended == 0 {
+					assert.Len(t, w.of("k8s.problem"), 2, "the same problem: %s", lines)
+				}
+			})
+		})
+	}
+}
+
 // TestAHealthyDay: deployments are changes, each with a begin and an end, and no problems.
 func TestAHealthyDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -597,7 +640,7 @@ func TestWhatAPageCanUse(t *testing.T) {
 			componentstatus.NewInstanceID(component.MustNewID("event_page"), component.KindExporter, in),
 			componentstatus.NewInstanceID(component.NewID(metadata.Type), component.KindConnector, in, out),
 		} {
-			status.ComponentStatusChanged(one, componentstatus.NewEvent(componentstatus.StatusStarting))
+			status.ComponentStatusChanged(one, componentstatus.NewEvent(componentstatus.StatusOK))
 		}
 		extensions, began := host{component.MustNewID("kube_events_status"): status}, time.Now()
 		w := startIn(t, extensions, d, nil)

@@ -192,6 +192,19 @@ func (e *Extension) ComponentStatusChanged(source *componentstatus.InstanceID, e
 	e.delivery = e.delivery.after(event.Timestamp().UTC(), e.failure())
 }
 
+// Receiving reports whether all kube_events receivers of the Collector get and deliver events, and whether all are
+// standbys. Without a receiver, records come from other Collectors, of which nothing is known.
+func (e *Extension) Receiving() (isWhole, isStandby bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	isWhole, isStandby = true, len(e.receivers) > 0
+	for receiver, last := range e.receivers {
+		isWhole = isWhole && failureOf(receiver.ComponentID(), last) == ""
+		isStandby = isStandby && isOfStandby(last)
+	}
+	return isWhole, isStandby
+}
+
 // failure returns why records do not come to a page; empty: they do.
 func (e *Extension) failure() string {
 	failures, isConnected, reaching := []string{}, false, e.reachingPages()
@@ -242,16 +255,20 @@ func logsPipelines(instance componentstatus.InstanceID) (ids []pipeline.ID) {
 
 // failureOf returns why a receiver does not deliver; empty: it does.
 func failureOf(id component.ID, event *componentstatus.Event) string {
-	standby, isStandby := event.Attributes().Get("kube_events.standby")
 	switch {
 	case event.Err() != nil:
 		return fmt.Sprintf("The receiver %s reports: %.1000s.", id, strings.TrimSuffix(strings.ReplaceAll(event.Err().Error(), "\n", "; "), "."))
 	case event.Status() != componentstatus.StatusOK:
 		return fmt.Sprintf("The receiver %s has the status %s.", id, event.Status())
-	case isStandby && standby.Bool():
+	case isOfStandby(event):
 		return "This replica is a standby: only the leader has new events. Forward the port of the pod whose log has the last “Started leading”."
 	}
 	return ""
+}
+
+func isOfStandby(event *componentstatus.Event) bool {
+	standby, ok := event.Attributes().Get("kube_events.standby")
+	return ok && standby.Bool()
 }
 
 // after returns what is known after a failure, or its end, which is empty.

@@ -63,6 +63,31 @@ func TestItStartsAsAnExtension(t *testing.T) {
 	assert.NoError(t, made.Shutdown(t.Context()))
 }
 
+// TestWhatReceiversGet: one that fails leaves a gap, and of standbys nothing comes.
+func TestWhatReceiversGet(t *testing.T) {
+	for name, tt := range map[string]struct {
+		statuses           []*componentstatus.Event
+		isWhole, isStandby bool
+	}{
+		"no receiver":             {nil, true, false},
+		"one that works":          {[]*componentstatus.Event{ok}, true, false},
+		"one of two fails":        {[]*componentstatus.Event{ok, failure("no answer")}, false, false},
+		"a standby":               {[]*componentstatus.Event{standby()}, false, true},
+		"two standbys":            {[]*componentstatus.Event{standby(), standby()}, false, true},
+		"a standby, and a leader": {[]*componentstatus.Event{standby(), ok}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New()
+			for i, status := range tt.statuses {
+				e.ComponentStatusChanged(receiver(string(rune('a'+i)), logs), status)
+			}
+			isWhole, isStandby := e.Receiving()
+			assert.Equal(t, tt.isWhole, isWhole)
+			assert.Equal(t, tt.isStandby, isStandby)
+		})
+	}
+}
+
 // TestWhyEventsDoNotArrive: the reason names the receiver and the fix.
 func TestWhyEventsDoNotArrive(t *testing.T) {
 	for name, tt := range map[string]struct {

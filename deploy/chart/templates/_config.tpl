@@ -95,7 +95,7 @@ both: the receiver leaves labels that tell revisions apart out of the metric.
 {{- $extensions := list "health_check" "health_check/ready" -}}
 {{- if eq .Values.mode "single" -}}{{- $extensions = append $extensions "file_storage" -}}{{- end -}}
 {{- if eq .Values.mode "ha" -}}{{- $extensions = append $extensions "k8s_leader_elector" -}}{{- end -}}
-{{- if .Values.page.enabled -}}{{- $extensions = append $extensions "kube_events_status" -}}{{- end -}}
+{{- if or .Values.page.enabled .Values.problems.enabled -}}{{- $extensions = append $extensions "kube_events_status" -}}{{- end -}}
 {{- if .Values.page.hosts -}}{{- $extensions = append $extensions "basicauth/page" -}}{{- end -}}
 receivers:
   kube_events:
@@ -198,8 +198,8 @@ extensions:
     lease_name: {{ include "kube-events.lease" . }}
     lease_namespace: ${env:POD_NAMESPACE}
   {{- end }}
-  {{- if .Values.page.enabled }}
-  # Tells the page whether the receiver works, and whether this pod is a standby.
+  {{- if or .Values.page.enabled .Values.problems.enabled }}
+  # Tells the page and kube_incidents whether the receiver works, and whether this pod is a standby.
   kube_events_status: {}
   {{- end }}
   {{- if .Values.page.hosts }}

@@ -51,8 +51,8 @@ type News struct {
 }
 
 // Look returns what was not reported, the oldest first. It waits a moment for what else the records say about
-// a change.
-func (c *Changes) Look(now time.Time, shown []incident.Change) (news []News) {
+// a change. If it is blind, events may be missing, so nothing is over.
+func (c *Changes) Look(now time.Time, shown []incident.Change, isBlind bool) (news []News) {
 	counts := map[space]int{}
 	for _, known := range c.all {
 		switch age := now.Sub(known.At); {
@@ -74,7 +74,7 @@ func (c *Changes) Look(now time.Time, shown []incident.Change) (news []News) {
 			counts[in]++
 			news = append(news, News{id, Happened, *change})
 		}
-		isOver := change.IsOver(now)
+		isOver := !isBlind && change.IsOver(now)
 		endsNow := isOver && !known.IsOver
 		if endsNow {
 			news = append(news, News{id, Over, *change})

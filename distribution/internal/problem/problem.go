@@ -73,14 +73,14 @@ type Tracker struct {
 }
 
 // Look compares what the model shows at a time with what is known, and returns the news: what ended
-// first. Each problem is opened once, and ended once.
-func (t *Tracker) Look(now time.Time, shown []incident.Problem) (news []Update) {
+// first. Each problem is opened once, and ended once. If it is blind, events may be missing, so nothing ends.
+func (t *Tracker) Look(now time.Time, shown []incident.Problem, isBlind bool) (news []Update) {
 	if t.started.IsZero() {
 		t.started = now
 		t.measure()
 	}
 	t.forget(now)
-	l := &look{Tracker: t, now: now, claimed: map[*Problem]*incident.Problem{}, bySeries: map[string]*Problem{}, goesOn: map[string]bool{}, counts: map[space]int{}}
+	l := &look{Tracker: t, now: now, isBlind: isBlind, claimed: map[*Problem]*incident.Problem{}, bySeries: map[string]*Problem{}, goesOn: map[string]bool{}, counts: map[space]int{}}
 	for _, p := range slices.Backward(t.Open) { // If several have a series, the first opened counts.
 		l.bySeries[p.Series] = p
 		for _, series := range p.Others {
@@ -94,7 +94,9 @@ func (t *Tracker) Look(now time.Time, shown []incident.Problem) (news []Update) 
 			fresh = append(fresh, p)
 		}
 	}
-	news = l.endUnclaimed()
+	if !isBlind {
+		news = l.endUnclaimed()
+	}
 	for _, p := range slices.Clone(t.Open) {
 		if update, ok := l.follow(p, l.claimed[p]); ok {
 			news = append(news, update)
@@ -115,6 +117,7 @@ func (t *Tracker) Look(now time.Time, shown []incident.Problem) (news []Update) 
 type look struct {
 	*Tracker
 	now      time.Time
+	isBlind  bool
 	bySeries map[string]*Problem // those that are open
 	claimed  map[*Problem]*incident.Problem
 	goesOn   map[string]bool // the series of what the model shows as going on
@@ -189,7 +192,7 @@ func (l *look) endUnclaimed() (news []Update) {
 
 // follow notes what the model says of an open problem.
 func (l *look) follow(p *Problem, shown *incident.Problem) (update Update, ok bool) {
-	if shown == nil {
+	if shown == nil || l.isBlind && !shown.Over.IsZero() {
 		return update, false
 	}
 	if !shown.Over.IsZero() {

@@ -58,7 +58,7 @@ func (c *cluster) runUntil(end time.Time) {
 			c.tracker = &problem.Tracker{}
 			require.NoError(c.t, json.Unmarshal(stored, c.tracker))
 		}
-		for _, u := range c.tracker.Look(c.now, c.model.At(c.t.Context(), c.now, incident.Query{}).Problems()) {
+		for _, u := range c.tracker.Look(c.now, c.model.At(c.t.Context(), c.now, incident.Query{}).Problems(), false) {
 			c.check(u)
 			c.news = append(c.news, u)
 		}
@@ -218,7 +218,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	for i := range 60_000 {
 		tracker.Closed = append(tracker.Closed, problem.Problem{ID: fmt.Sprint(i), Key: incident.Key{Namespace: "noisy"}, Sentence: long, Over: now.Add(-time.Hour)})
 	}
-	tracker.Look(now, nil)
+	tracker.Look(now, nil, false)
 	encoded, err := json.Marshal(tracker)
 	require.NoError(t, err)
 	assert.Less(t, len(encoded), 48<<20)
@@ -238,10 +238,10 @@ func TestChangesThatAreKept(t *testing.T) {
 	now := story.Epoch
 	shown := incident.Change{Key: incident.Key{Namespace: "shop"}, Kind: "node", Text: "node-1 is not ready", Object: "node-1", At: now.Add(-time.Minute)}
 	var changes problem.Changes
-	require.Len(t, changes.Look(now, []incident.Change{shown}), 1)
-	assert.Empty(t, changes.Look(now.Add(time.Minute), []incident.Change{shown}))
+	require.Len(t, changes.Look(now, []incident.Change{shown}, false), 1)
+	assert.Empty(t, changes.Look(now.Add(time.Minute), []incident.Change{shown}, false))
 	shown.Until = now.Add(time.Minute)
-	ended := changes.Look(now.Add(2*time.Minute), []incident.Change{shown})
+	ended := changes.Look(now.Add(2*time.Minute), []incident.Change{shown}, false)
 	require.Len(t, ended, 1)
 	assert.Equal(t, problem.Over, ended[0].State)
 	kept := changes.Since(shown.At)
@@ -254,14 +254,14 @@ func TestChangesThatAreKept(t *testing.T) {
 	for i := range 20_000 {
 		changes.Keep(problem.Change{ID: fmt.Sprint(i), Key: incident.Key{Namespace: "noisy"}, Text: long, At: now})
 	}
-	changes.Look(now.Add(29*24*time.Hour), nil)
+	changes.Look(now.Add(29*24*time.Hour), nil, false)
 	all := changes.Since(now.Add(-time.Hour))
 	assert.Equal(t, shown.Text, all[len(all)-1].Text)
 	assert.Greater(t, len(all), 10_000)
 	encoded, err := json.Marshal(all)
 	require.NoError(t, err)
 	assert.Less(t, len(encoded), 16<<20)
-	changes.Look(now.Add(31*24*time.Hour), nil)
+	changes.Look(now.Add(31*24*time.Hour), nil, false)
 	assert.Empty(t, changes.Since(now.Add(-time.Hour)))
 }
 
@@ -319,7 +319,7 @@ func TestTheOutcomeOfARollout(t *testing.T) {
 				for ; len(records) > 0 && records[0].At <= at; records, c.all = records[1:], c.all[1:] {
 					c.model.AddFacts(incident.FactsOf(record.Read(c.all[0]), c.now, false), c.now)
 				}
-				for _, n := range changes.Look(c.now, c.model.At(t.Context(), c.now, incident.Query{}).Changes()) {
+				for _, n := range changes.Look(c.now, c.model.At(t.Context(), c.now, incident.Query{}).Changes(), false) {
 					text := fmt.Sprintf("%d:%02d %s", int(at.Minutes()), int(at.Seconds())%60, n.State)
 					if n.State == problem.Over {
 						text += " " + n.Outcome
