@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -115,13 +116,33 @@ func nextPage(token string) string {
 	if !isInvalid {
 		return token
 	}
-	last, size := utf8.DecodeLastRuneInString(valid)
-	if size == 0 {
-		return "" // No event of the namespace has a valid name after this one.
+	if start = after(valid); start == "" {
+		return ""
 	}
-	key["start"], _ = json.Marshal(valid[:len(valid)-size] + string(last+1))
+	key["start"], _ = json.Marshal(start)
 	encoded, _ := json.Marshal(key) // It knows no error for strings.
 	return base64.RawURLEncoding.EncodeToString(encoded)
+}
+
+// after returns where the keys begin that follow all keys with the same beginning; empty if the namespace has
+// no valid ones there.
+func after(beginning string) string {
+	beginning = strings.TrimRight(beginning, string(utf8.MaxRune)) // Only invalid bytes follow this rune.
+	last, size := utf8.DecodeLastRuneInString(beginning)
+	if size == 0 {
+		return ""
+	}
+	switch last++; {
+	case last == '/': // No name has one.
+		last++
+	case !utf8.ValidRune(last):
+		last = '\uE000' // The first rune after the surrogates, which are no runes.
+	}
+	start := beginning[:len(beginning)-size] + string(last)
+	if path.Clean("/"+start) != "/"+start {
+		return start + "\x00" // The API server rejects keys that end so, and no event is named "." or "..".
+	}
+	return start
 }
 
 // page requests a page. If it has too many bytes, page requests fewer events instead. It sets the
