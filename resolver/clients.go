@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +105,19 @@ func ResolutionOf(err error) Resolution {
 		// usually ends when the token is renewed.
 		return ResolutionUnavailable
 	}
+}
+
+// IsAnswer reports whether the error of a request is a final answer: a permission is missing, there is no such
+// object, or the API server or a proxy rejects the request. Any other error may be over soon, also that of
+// credentials, without which nothing works.
+func IsAnswer(err error) bool {
+	var response apierrors.APIStatus
+	if !errors.As(err, &response) {
+		return false
+	}
+	status := int(response.Status().Code)
+	passing := []int{http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError && !slices.Contains(passing, status)
 }
 
 // isTimeout reports whether no answer came in time: from the API server, or from a server behind it

@@ -91,7 +91,7 @@ func (f *fetcher) sendNow(t target, isConsistent bool, request func(context.Cont
 	err := f.do(request)
 	switch failure := ResolutionOf(err); failure {
 	case ResolutionTimeout, ResolutionUnavailable:
-		ended(false, failure)
+		ended(IsAnswer(err), failure)
 	default:
 		ended(failure != ResolutionNotFound || isConsistent, "")
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -289,7 +290,10 @@ func (c containerStatus) backOff() time.Duration {
 // askJob reads the pods of a Job, for the newest container that failed.
 func (d *Details) askJob(ctx context.Context, about subject) answer {
 	var pods list[pod]
-	failure := d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, selector: "job-name=" + about.name, fields: "status.phase=Failed"}, &pods)
+	failure := resolver.ResolutionNotFound
+	if len(validation.IsValidLabelValue(about.name)) == 0 { // Otherwise, no pod can have the label.
+		failure = d.reader.read(ctx, path{version: "v1", resource: "pods", namespace: about.namespace, selector: "job-name=" + about.name, fields: "status.phase=Failed"}, &pods)
+	}
 	if failure != "" {
 		pods.Items = nil // They may be a part.
 	}

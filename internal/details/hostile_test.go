@@ -57,6 +57,7 @@ func TestAWorkloadWithoutASelectorHasNoFormerRevision(t *testing.T) {
 		"none":          nil,
 		"empty":         {},
 		"only the hash": {MatchLabels: map[string]string{"pod-template-hash": "a"}},
+		"too long":      {MatchLabels: map[string]string{"app": "web"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: strings.Split(strings.Repeat("web,", maxSelector/4)+"web", ",")}}},
 		"unknown":       {MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,6 +151,42 @@ func TestHugeAnswersAreNotKeptAndStopNobodyElse(t *testing.T) {
 	}
 	s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
 	assert.NotNil(t, s.ask(t, restart("BackOff", 21, 1)).Ended)
+}
+
+func TestEventsAboutJobsThatCannotExistStopNoReadsOfOthers(t *testing.T) {
+	for _, length := range []int{63, 64, 253} {
+		s := newServer(t)
+		s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+		for i := range failuresInARow {
+			ev := restart("BackoffLimitExceeded", 31, 1)
+			name := strings.Repeat(fmt.Sprint(i), length)
+			ev.InvolvedObject = corev1.ObjectReference{Kind: "Job", Namespace: "shop", Name: name, UID: "job-uid"}
+			want := resolver.ResolutionNotFound
+			if length == 63 {
+				s.put("/api/v1/namespaces/shop/pods?job-name="+name, corev1.PodList{})
+				want = ""
+			}
+			assert.Equal(t, want, s.ask(t, ev).Resolution, "%d", length)
+		}
+		if length > 63 {
+			assert.Empty(t, s.sent(), "the API server rejects such a value of a label")
+		}
+		assert.NotNil(t, s.ask(t, restart("BackOff", 21, 1)).Ended, "%d", length)
+	}
+}
+
+func TestRequestsThatAreRejectedStopNoReadsOfOthers(t *testing.T) {
+	for status, isAnswer := range map[int]bool{400: true, 414: true, 422: true, 431: true, 401: false, 429: false, 500: false, 503: false} {
+		s := newServer(t)
+		s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+		for i := range failuresInARow {
+			ev := restart("BackOff", 21, 1)
+			ev.InvolvedObject.Name = fmt.Sprint("other-", i)
+			s.put("/api/v1/namespaces/shop/pods/"+ev.InvolvedObject.Name, status)
+			assert.Equal(t, resolver.ResolutionUnavailable, s.ask(t, ev).Resolution)
+		}
+		assert.Equal(t, isAnswer, s.ask(t, restart("BackOff", 21, 1)).Ended != nil, "%d", status)
+	}
 }
 
 func TestAListThatIsForbiddenForbidsNoGet(t *testing.T) {

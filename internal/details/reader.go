@@ -202,12 +202,12 @@ func (r *reader) send(ctx context.Context, p path, into any) resolver.Resolution
 	return failure
 }
 
-// decode sends a request and decodes its answer. isAnswered is true also for one that is too large: it says
-// nothing about other reads.
+// decode sends a request and decodes its answer. isAnswered is true also for one that is too large, or rejects
+// the request: it says nothing about other reads.
 func decode(ctx context.Context, request *rest.Request, into any) (isAnswered bool, err error) {
 	body, err := request.Stream(ctx)
 	if err != nil {
-		return false, err
+		return resolver.IsAnswer(err), err
 	}
 	defer func() { _ = body.Close() }()
 	err = json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(into)

@@ -145,7 +145,10 @@ func (d *Details) compareReplicaSet(ctx context.Context, namespace string, forme
 // isFromZero reports whether a ReplicaSet begins to run: as a new revision, or as a former one again.
 func isFromZero(ev *corev1.Event) bool { return strings.Contains(ev.Message, " from 0 to ") }
 
-// selector selects the revisions of the workload; empty: nothing does.
+// maxSelector bounds a selector. Anyone who may write a workload may give it one that is too long for a request.
+const maxSelector = 4 << 10
+
+// selector selects the revisions of the workload; empty: nothing does, or it is too long.
 func (w *workload) selector() string {
 	selector := w.Spec.Selector.DeepCopy()
 	if selector == nil {
@@ -155,7 +158,7 @@ func (w *workload) selector() string {
 		delete(selector.MatchLabels, hash)
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
+	if err != nil || len(parsed.String()) > maxSelector {
 		return ""
 	}
 	return parsed.String()

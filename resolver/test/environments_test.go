@@ -692,6 +692,20 @@ func TestAKindWorksAgainAlthoughTheObjectThatWasAnsweredLastDoesNot(t *testing.T
 }
 
 // A server or a proxy may ignore the limit of a page, and answer with everything.
+// A proxy may reject names that anyone may write into an Event, such as one with a control character.
+func TestNamesThatAreRejectedStopNoLookupsOfTheirKind(t *testing.T) {
+	api := apitest.NewObjects(t)
+	api.Put(deployment)
+	r := newResolver(t, api, resolver.Settings{})
+	for i := range 4 {
+		rejected := deployment
+		rejected.Name, rejected.UID = fmt.Sprint("rejected-", i), fmt.Sprint("r", i)
+		api.Fail(api.Path(rejected), apitest.Fault{Status: http.StatusBadRequest})
+		require.Equal(t, resolver.ResolutionUnavailable, resolve(t, r, refTo(rejected)).Resolution)
+	}
+	require.Equal(t, resolver.ResolutionComplete, resolve(t, r, refTo(deployment)).Resolution)
+}
+
 func TestAnEndlessAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
