@@ -61,17 +61,21 @@ func TestTheManifestForUsersHasWhatTheChartNeeds(t *testing.T) {
 		"prometheus.enabled":  {endpoint, "prometheus.enabled=true", "otlp.signals={logs}"},
 		"page.enabled":        {endpoint, "page.enabled=true"},
 		"page.hosts":          {endpoint, "page.enabled=true", "page.hosts={a.b}", "page.htpasswdSecret=s"},
+		"problems.enabled":    {endpoint, "problems.enabled=true"},
 		"rollouts.enabled":    {endpoint, "rollouts.enabled=true"},
 		"extraArgs":           {endpoint, "extraArgs={--set=service.telemetry.logs.level=debug}"},
 		"backend.secret":      {endpoint, "backend.preset=otlp", "backend.secret=s"},
 		"backend.preset=otlp": {endpoint, "backend.preset=otlp"},
 	}
+	values["problems.enabled without a backend"] = []string{"page.enabled=true", "problems.enabled=true"}
 	var presets map[string]any
 	require.NoError(t, yaml.UnmarshalStrict([]byte(harness.Read(t, "deploy", "chart", "backends.yaml")), &presets))
 	for name := range presets {
 		values["backend.preset="+name] = []string{endpoint, "backend.preset=" + name, "backend.secret=s"}
 	}
-	implied := map[string]string{"page.hosts": "page.enabled"}
+	implied := map[string][]string{
+		"page.hosts": {"page.enabled"}, "problems.enabled without a backend": {"page.enabled", "problems.enabled"},
+	}
 	needs := components{}
 	manifest := manifestForUsers(t)
 	base := componentsOf(t, endpoint)
@@ -82,7 +86,7 @@ func TestTheManifestForUsersHasWhatTheChartNeeds(t *testing.T) {
 		for name := range componentsOf(t, arguments...) {
 			needs[name] = true
 			switch {
-			case base[name], slices.Contains(manifest[name], implied[value]):
+			case base[name], slices.ContainsFunc(implied[value], func(other string) bool { return slices.Contains(manifest[name], other) }):
 			case name == "providers/literalenv" && strings.HasPrefix(value, "backend.preset="): // That of backend.secret.
 			default:
 				assert.Contains(t, manifest[name], value, name)

@@ -46,6 +46,7 @@ func TestWrongValues(t *testing.T) {
 		"no scheme of another backend":           set("additionalBackends.new.endpoint=new:4318", `additionalBackends.new.endpoint: "new:4318" is not a valid URL`),
 		"another backend with the wrong port":    set("additionalBackends.new.endpoint=http://new:4317", "set additionalBackends.new.protocol=grpc"),
 		"another backend without an address":     set("additionalBackends.new.protocol=grpc", "additionalBackends.new has no endpoint: write http://HOST:PORT"),
+		"another backend with a taken name":      set("additionalBackends.problems.endpoint=http://new", `additionalBackends: "problems" is a name of the chart's own: write another one`),
 		"another backend with a wrong name":      set("additionalBackends.New_One.endpoint=http://new", `additionalBackends: "New_One" is not valid: write a name of lower-case letters`),
 		"no scheme of the backend for traces":    {[]string{"rollouts.enabled=true", "rollouts.endpoint=jaeger:4318"}, []string{`rollouts.endpoint: "jaeger:4318" is not a valid URL`}},
 		"traces over HTTP to the port of gRPC":   {[]string{"rollouts.enabled=true", "rollouts.endpoint=http://jaeger:4317"}, []string{"set otlp.protocol=grpc"}},

@@ -30,7 +30,7 @@ func readMessages(t *testing.T) (messages []string) {
 	inspectReceiver(t, func(node ast.Node) bool {
 		switch n := node.(type) {
 		case *ast.FuncDecl:
-			if n.Name.Name == "explain" && n.Recv == nil {
+			if n.Name.Name == "explain" && n.Recv == nil || n.Name.Name == "RejectingLong" {
 				messages = append(messages, formatsIn(n)...)
 			}
 		case *ast.CallExpr:

@@ -172,6 +172,8 @@ watchNamespaces: namespaces
 {{- $path := printf "additionalBackends.%s" $name -}}
 {{- if not (regexMatch "^[a-z][a-z0-9-]{0,39}$" $name) -}}
 {{- printf "additionalBackends: %q is not valid: write a name of lower-case letters, digits and hyphens, such as new\n" $name -}}
+{{- else if has $name (list "problems" "rollouts") -}}
+{{- printf "additionalBackends: %q is a name of the chart's own: write another one, such as new\n" $name -}}
 {{- end -}}
 {{- if not $backend.endpoint -}}{{- printf "%s has no endpoint: write http://HOST:PORT, or https://HOST:PORT with TLS\n" $path -}}{{- end -}}
 {{- include "kube-events.address" (list (print $path ".endpoint") $backend.endpoint (print $path ".protocol") ($backend.protocol | default "http")) -}}

@@ -137,8 +137,8 @@ processors:
     check_interval: 1s
     limit_percentage: 78
     spike_limit_percentage: 20
-  # An attribute that only records of events have. docs/queries.md makes it an index label of Loki, which
-  # the dashboards select.
+  # An attribute of the records of events, and of problems and changes: other logs do not have it.
+  # docs/queries.md makes it an index label of Loki, which the dashboards select.
   resource/source:
     attributes: [{key: log.source, value: kube_events, action: upsert}]
   {{- if .Values.additionalBackends }}

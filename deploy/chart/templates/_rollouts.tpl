@@ -5,9 +5,10 @@ in addition to where they go without it.
 {{- define "kube-events.incidents" -}}
 {{- $config := index . 1 -}}
 {{- with index . 0 -}}
+{{- $additional := .Values.additionalBackends -}}
 {{- $pipelines := $config.service.pipelines | default dict -}}
 {{- $logs := get $pipelines "logs" | default (dict "receivers" (list "kube_events") "processors" (concat (list "memory_limiter") .Values.extraProcessors.logs) "exporters" list) -}}
-{{- if eq (toJson $logs.exporters) (toJson (list "event_page")) }}
+{{- if and .Values.problems.enabled (eq (toJson $logs.exporters) (toJson (list "event_page"))) }}
 exporters:
   nop: {}
 {{- end }}
@@ -38,6 +39,16 @@ service:
       receivers: [kube_incidents]
       processors: {{ toJson .processors }}
       exporters: {{ toJson .exporters }}
+    {{- end }}
+    {{- range $name, $_ := $additional }}
+    {{- range $signal := list "logs" "metrics" }}
+    {{- with get $pipelines (printf "%s/%s" $signal $name) }}
+    {{ $signal }}/problems/{{ $name }}:
+      receivers: [kube_incidents]
+      processors: {{ toJson .processors }}
+      exporters: {{ toJson .exporters }}
+    {{- end }}
+    {{- end }}
     {{- end }}
     {{- end }}
 {{- end -}}
