@@ -53,7 +53,7 @@ func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
 	assert.Equal(t, now.Add(-incident.Horizon), s.model.Since(now))
 }
 
-func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
+func TestTheLargestNamespaceLosesItsOldest(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
 	noisy := plog.NewLogs()
