@@ -49,8 +49,8 @@ type cut struct {
 	podNamed  map[string]*Fact    // a fact about each pod, by its UID
 	onsets    map[string][]onset  // of all problems by cluster, but those of nodes, the oldest first
 	problems  []*Problem          // those that are one of several workloads as one; nil: not computed
-	// explainedToJoin counts the problems that were explained to see whether they are one with others.
-	explainedToJoin int
+	// explainedToJoin counts the problems of each namespace that were explained to see whether they are one with others.
+	explainedToJoin map[space]int
 }
 
 // workloadAt is what is known of a workload at the time of a cut.
@@ -170,6 +170,7 @@ func (m *Model) cutAt(ctx context.Context, now time.Time) *cut {
 	v := &cut{
 		model: m, now: now, workloads: map[Key]*workloadAt{}, in: map[space][]*Change{}, rescaled: map[space][]*Fact{},
 		podNamed: map[string]*Fact{}, naming: map[name][]*Change{}, byTool: map[name][]*Change{}, onsets: map[string][]onset{},
+		explainedToJoin: map[space]int{},
 	}
 	for key, w := range m.workloads {
 		if ctx.Err() != nil {

@@ -107,10 +107,9 @@ A ConfigMap of its pods, if the receiver reads them (details.config_maps):
 	b.WriteString(`
 ## Problems of several workloads
 
-Problems that share something are one problem, of which the answer has the workloads. The first line that joins them
-counts. Where a line has a time, each begins within it after the one before, and none has a likely cause of its own.
-Elsewhere they overlap, or are at most ` + InWords(atOnce) + ` apart. Anybody who may create Events in a namespace can add its workloads to
-a problem of others.
+Problems that share something are one problem. The first line that joins them counts. Where a line has a time, each begins
+within it after the one before, and none has a likely cause of its own. Elsewhere they overlap, or are
+at most ` + InWords(atOnce) + ` apart. Anybody who may create Events in a namespace can add its workloads to a problem of others.
 
 | Shared | Classes | Workloads | Begin within |
 | --- | --- | --- | --- |

@@ -26,7 +26,7 @@ type explanation struct {
 	w      *workloadAt
 	pod    *rollout.PodState    // that had the problem first; nil: not known
 	began  time.Time            // when this pod began, or the problem
-	others []Key                // workloads of which a problem began at the same time
+	others []Key                // workloads, and other namespaces, of which a problem began at the same time
 	places map[*where][]*Change // the candidates of each place that was looked at
 }
 
@@ -114,7 +114,7 @@ func (l *link) causeOf(c *Change, e *explanation) Cause {
 	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
 	case whereNameElsewhere:
-		cause.Text = "reported from " + c.Key.Namespace + ": " + c.Text
+		cause.Text = "reported from " + c.Key.Namespace + ": " + e.textElsewhere(c)
 	}
 	return cause
 }
@@ -186,7 +186,8 @@ func (v *cut) node(cluster, name string) *workloadAt {
 const maxBegun = 50
 
 // begunWith returns the workloads of which a problem began at the same time: each one soon after
-// another one, so that all of them get the same answer.
+// another one, so that all of them get the same answer. Those of another namespace count as one:
+// else a busy one would hide the causes of all.
 func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
 	within = delay
 	if p.Class == classNode {
@@ -200,6 +201,11 @@ func (v *cut) begunWith(p *Problem) (others []Key, within time.Duration) {
 			o, pause := all[i], all[i].at.Sub(before).Abs()
 			if pause > delay || o.at.Sub(p.Onset).Abs() > onceTime {
 				break
+			}
+			if o.key.Namespace != p.Key.Namespace {
+				if o.key = (Key{Namespace: o.key.Namespace}); slices.Contains(others, o.key) {
+					continue
+				}
 			}
 			if before = o.at; o.key == p.Key || slices.Contains(others, o.key) {
 				continue

@@ -37,7 +37,7 @@ var (
 	whereNamespace = &where{"namespace", "another object in the namespace"}
 	whereName      = &where{"namespace", "an object of the namespace that deployed the workload, or, if its tool is not known, whose record names it"}
 	// A name in a message is no proof: anybody may write it.
-	whereNameElsewhere = &where{"elsewhere", "such an object of another namespace"}
+	whereNameElsewhere = &where{"elsewhere", "such an object of another namespace, quoted if its record names the workload"}
 )
 
 // since is the time from which a link counts; ok is false if there is none.
@@ -185,8 +185,8 @@ var (
 	ofItsRevision = condition{"pods of the scaled revision have it", func(c *Change, e *explanation) bool {
 		return slices.Contains(e.p.Revisions, c.revision)
 	}}
-	failsAlone   = condition{"fewer than two other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 2 }}
-	failsWithFew = condition{"fewer than five other workloads began to fail at the same time", func(_ *Change, e *explanation) bool { return len(e.others) < 5 }}
+	failsAlone   = condition{"fewer than two other workloads or namespaces began to fail with it", func(_ *Change, e *explanation) bool { return len(e.others) < 2 }}
+	failsWithFew = condition{"fewer than five other workloads or namespaces began to fail with it", func(_ *Change, e *explanation) bool { return len(e.others) < 5 }}
 	ofNewPods    = condition{"the pod began after it, or cannot be created", func(c *Change, e *explanation) bool {
 		return !e.began.Before(c.At.Add(-resolution)) || e.p.Class == classCreate
 	}}

@@ -15,7 +15,7 @@ import (
 const Horizon = time.Hour
 
 // The bounds of a Model. If it is full, it drops what belongs to the namespace that takes most, so
-// that nobody can displace what others have.
+// that one namespace cannot displace what smaller ones have.
 const (
 	maxBytes = 32 << 20
 	maxFacts = 10_000 // of a workload: a DaemonSet has some for each node
@@ -63,7 +63,7 @@ func (b *forgotten) join(stored *forgotten) {
 }
 
 // firstList is the time after the start in which older records show that the receiver reads what
-// exists. Later, an old time shows nothing: anybody may write one.
+// exists. Later, an old time shows nothing: anybody may write one. Within this minute, nothing tells the two apart.
 const firstList = time.Minute
 
 // space is a namespace of a cluster.

@@ -53,7 +53,7 @@ func TestWhatIsOlderThanAnHourIsForgotten(t *testing.T) {
 	assert.Equal(t, now.Add(-incident.Horizon), s.model.Since(now))
 }
 
-func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
+func TestTheLargestNamespaceLosesItsOldest(t *testing.T) {
 	s := newStory(t)
 	crashOf(s, began, "web")
 	noisy := plog.NewLogs()
@@ -68,6 +68,25 @@ func TestOneNamespaceDisplacesOnlyItself(t *testing.T) {
 	assert.Zero(t, s.model.Dropped("shop"))
 	assert.Positive(t, s.model.Dropped("noisy").Workloads)
 	assert.Equal(t, s.model.Dropped(""), s.model.Dropped("noisy"))
+}
+
+// TestManyProblemsHideNoCausesOfOthers: in another namespace, problems with own causes stay apart.
+func TestManyProblemsHideNoCausesOfOthers(t *testing.T) {
+	s := newStory(t)
+	for i := range 201 {
+		s.record(fmt.Sprintf("5:00 Pod/w%d-aaa-1 !BackOff{app} namespace=evil: Back-off restarting failed container", i))
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.record("4:50 Deployment/" + name + " ScalingReplicaSet: Scaled up replica set " + name + "-bbb from 0 to 1")
+		s.record("5:00 Pod/" + name + "-bbb-1 Started{app}: Started container app")
+		s.record("5:05 Pod/" + name + "-bbb-1 !BackOff{app}: Back-off restarting failed container")
+	}
+	problems := s.model.At(t.Context(), began.Add(6*time.Minute), incident.Query{Namespace: "shop"}).Problems()
+	require.Len(t, problems, 3)
+	for _, p := range problems {
+		require.NotEmpty(t, p.Causes)
+		assert.Equal(t, "rollout", p.Causes[0].Kind)
+	}
 }
 
 func TestAWorkloadKeepsItsWarnings(t *testing.T) {

@@ -133,7 +133,7 @@ func (s *sharing) cut(all []*Problem) (groups [][]*Problem) {
 	return groups
 }
 
-// maxJoined bounds the problems that are explained because they may be one.
+// maxJoined bounds the problems of a namespace that are explained because they may be one.
 const maxJoined = 200
 
 // join returns one problem instead of a group, if those of enough workloads have no other cause.
@@ -144,8 +144,8 @@ func (v *cut) join(key shareKey, group []*Problem) []*Problem {
 	}
 	var members, others []*Problem
 	for _, p := range group {
-		if s.within > 0 && v.explainedToJoin < maxJoined {
-			v.explainedToJoin++
+		if in := (space{p.Key.Cluster, p.Key.Namespace}); s.within > 0 && v.explainedToJoin[in] < maxJoined {
+			v.explainedToJoin[in]++
 			v.explain(p)
 		}
 		if s.within > 0 && p.hasOwnCause(key.value) {
