@@ -82,12 +82,12 @@ var changeStages = []stage{
 	{
 		name: "argo-2", manager: argo, labels: map[string]string{"app.kubernetes.io/instance": "shop"},
 		change: synced("shop", "web", ofCrashes),
-		first:  changedEnv + ", by argocd-controller, deployed by application.argoproj.io/shop", also: "a sync of application.argoproj.io/shop",
+		first:  changedEnv + ", by argocd-controller, deployed by application.argoproj.io/shop", also: "admin synced application shop to 8a1cb4a",
 	},
 	{
 		name: "argo-3", manager: argo, annotations: map[string]string{argoTracked: "store:apps/Deployment:argo-3/web"},
 		change: synced("store", "web", ofCrashes),
-		first:  changedEnv + ", by argocd-controller, deployed by application.argoproj.io/store", also: "a sync of application.argoproj.io/store",
+		first:  changedEnv + ", by argocd-controller, deployed by application.argoproj.io/store", also: "admin synced application store to 8a1cb4a",
 	},
 	{
 		name: "flux-kustomization", manager: "kustomize-controller",
@@ -109,7 +109,7 @@ var changeStages = []stage{
 			s.report(t, helmRelease("store"), "helm-controller", "UpgradeSucceeded", "Helm upgrade succeeded for release flux-helm/web.v2 with chart web@1.2.0")
 		},
 		first: changedEnv + ", by helm-controller, deployed by helmrelease.helm.toolkit.fluxcd.io/store",
-		also:  "a sync of helmrelease.helm.toolkit.fluxcd.io/store",
+		also:  "helmrelease store: Helm upgrade succeeded for release flux-helm/web.v2 with chart web@1.2.0",
 	},
 	{
 		name: "helm", manager: "helm", annotations: map[string]string{"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": "helm"},
@@ -122,7 +122,7 @@ var changeStages = []stage{
 			synced("front", "web", ofCrashes)(t, s)
 		},
 		first: changedEnv + ", by argocd-controller, deployed by application.argoproj.io/front",
-		also:  "a sync of application.argoproj.io/front", never: "application web",
+		also:  "admin synced application front to 8a1cb4a", never: "application web",
 	},
 	{
 		name: "argo-two", manager: argo, copies: 2, annotations: map[string]string{argoTracked: "checkout:apps/Deployment:argo-two/web"},
@@ -131,7 +131,7 @@ var changeStages = []stage{
 			synced("stock", "web-1", `{"spec":{"template":{"spec":{"containers":[{"name":"app","env":[{"name":"NEW","value":"s3cret-new"}]}]}}}}`)(t, s)
 		},
 		first: changedEnv + ", by argocd-controller, deployed by application.argoproj.io/checkout",
-		also:  "a sync of application.argoproj.io/checkout", never: "application.argoproj.io/stock",
+		also:  "admin synced application checkout to 8a1cb4a", never: "application stock",
 	},
 	{
 		name: "unused", do: corev1.EnvVar{Value: "follow"}, with: inKeys,
