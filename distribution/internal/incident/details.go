@@ -192,16 +192,6 @@ func (e *explanation) deployments() (all []*Change) {
 	return all
 }
 
-// textElsewhere returns the text of a change by a tool in another namespace. It quotes the record only if the record names
-// the workload: anybody who labels a workload can claim any tool for it, and must not read what others deploy.
-func (e *explanation) textElsewhere(c *Change) string {
-	k := e.p.Key
-	if slices.Contains(c.names, name{k.Cluster, k.Top.Kind, k.Namespace, k.Top.Name}) {
-		return c.Text
-	}
-	return "a sync of " + c.Object
-}
-
 // ranOutOfMemory reports whether the containers of the problem ended because of their limit of memory.
 func (p *Problem) ranOutOfMemory() bool {
 	return p.newestEnd != nil && p.newestEnd.Reason == record.OOMKilled

@@ -114,7 +114,7 @@ func (l *link) causeOf(c *Change, e *explanation) Cause {
 	case whereNamespace, whereName:
 		cause.Text = "also changed in " + p.Key.Namespace + ": " + c.Text
 	case whereNameElsewhere:
-		cause.Text = "reported from " + c.Key.Namespace + ": " + e.textElsewhere(c)
+		cause.Text = "reported from " + c.Key.Namespace + ": " + c.Text
 	}
 	return cause
 }

@@ -37,7 +37,7 @@ var (
 	whereNamespace = &where{"namespace", "another object in the namespace"}
 	whereName      = &where{"namespace", "an object of the namespace that deployed the workload, or, if its tool is not known, whose record names it"}
 	// A name in a message is no proof: anybody may write it.
-	whereNameElsewhere = &where{"elsewhere", "such an object of another namespace, quoted if its record names the workload"}
+	whereNameElsewhere = &where{"elsewhere", "such an object of another namespace"}
 )
 
 // since is the time from which a link counts; ok is false if there is none.
