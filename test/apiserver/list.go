@@ -5,7 +5,9 @@ package apiserver
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -277,5 +279,11 @@ func decodeContinue(token string) (decoded continueToken, err error) {
 	if err != nil {
 		return decoded, err
 	}
-	return decoded, json.Unmarshal(data, &decoded)
+	if err := json.Unmarshal(data, &decoded); err != nil {
+		return decoded, err
+	}
+	if clean := path.Clean("/" + decoded.StartKey); clean != "/"+decoded.StartKey { // As DecodeContinue of apiserver's storage package.
+		return decoded, fmt.Errorf("the key %q is not clean", decoded.StartKey)
+	}
+	return decoded, nil
 }
