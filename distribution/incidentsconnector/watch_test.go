@@ -435,6 +435,23 @@ func TestPipelinesThatHang(t *testing.T) {
 	})
 }
 
+// TestWhatIsOldLeavesTheStorage: a snapshot a day replaces entries, although they are few.
+func TestWhatIsOldLeavesTheStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisks()
+		w := startWatching(t, d, nil)
+		w.tell(t, "0s Pod/web-aaa-1 !FailedScheduling: no room")
+		time.Sleep(time.Minute)
+		first := d.copied().byName["problems"].values
+		w.tell(t, "25h Pod/web-aaa-2 Scheduled: m")
+		time.Sleep(time.Minute)
+		w.stop(t)
+		for name, value := range d.copied().byName["problems"].values {
+			assert.NotEqual(t, first[name], value, name)
+		}
+	})
+}
+
 // TestTheOutboxKeepsNothingElse of the look of a record, and nothing of what was delivered.
 func TestTheOutboxKeepsNothingElse(t *testing.T) {
 	t.Parallel()
