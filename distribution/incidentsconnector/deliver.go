@@ -93,11 +93,21 @@ func (t *tracker) due(all bool) (keys []rollout.Key) {
 // prepare returns the parts of a revision that are final, and were not delivered.
 func (t *tracker) prepare(key rollout.Key, w *rollout.Workload, all bool) []delivery {
 	if w == nil || w.Revisions[key.Revision] == nil {
+		t.closeForgotten(key)
 		return nil
 	}
 	o := rollout.Options{Idle: t.config.IdleTimeout, Settle: t.config.SettleTime, Now: time.Now()}
 	r := w.Revisions[key.Revision]
 	return cut(key, r, t.final(key, r, w.Spans(key.Revision, o), all), t.settings.BuildInfo.Version)
+}
+
+// closeForgotten closes a revision, unless records have brought it back meanwhile.
+func (t *tracker) closeForgotten(key rollout.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, r := t.model.Revision(key); r == nil {
+		delete(t.open, key)
+	}
 }
 
 // final returns the parts that are final, and notes when to look again. If no part is left, and no news came since the
@@ -222,7 +232,12 @@ func (t *tracker) done(d delivery) {
 // rejected makes a rollout wait, and drops its spans after a while.
 func (t *tracker) rejected(ctx context.Context, d delivery, err error) {
 	t.mu.Lock()
-	l, now := t.open[d.key], time.Now()
+	l, isOpen := t.open[d.key]
+	if !isOpen { // It was forgotten meanwhile, and counted then.
+		t.mu.Unlock()
+		return
+	}
+	now := time.Now()
 	if l.rejected.IsZero() {
 		l.rejected = now
 	}

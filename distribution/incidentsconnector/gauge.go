@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -89,17 +90,17 @@ func keyOf(attributes map[string]string) string {
 }
 
 // emit emits a point of each series, if it is time or something has changed. If the pipeline rejects them, the next
-// ones have the values of then.
-func (g *gauge) emit(ctx context.Context, now time.Time, to consumer.Metrics, version string) {
+// ones have the values of then, and those of ended problems come again unless the error is permanent.
+func (g *gauge) emit(ctx context.Context, now time.Time, to consumer.Metrics, version string) error {
 	if len(g.all) == 0 || !g.hasNews && now.Sub(g.emitted) < emitEvery {
-		return
+		return nil
 	}
-	g.emitted = now
-	if to.ConsumeMetrics(ctx, g.points(now, version)) != nil {
-		return
+	g.emitted, g.hasNews = now, false
+	err := to.ConsumeMetrics(ctx, g.points(now, version))
+	if err == nil || consumererror.IsPermanent(err) {
+		maps.DeleteFunc(g.all, func(_ string, s *series) bool { return len(s.open) == 0 })
 	}
-	g.hasNews = false
-	maps.DeleteFunc(g.all, func(_ string, s *series) bool { return len(s.open) == 0 })
+	return err
 }
 
 func (g *gauge) points(now time.Time, version string) pmetric.Metrics {

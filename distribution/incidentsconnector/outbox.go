@@ -4,11 +4,14 @@ package incidentsconnector
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
 )
 
 const (
@@ -26,12 +29,25 @@ type outbox struct {
 	retryAt time.Time // zero: at once
 }
 
-// add adds a record. Without room, the oldest one goes.
+// add adds a record. Without room, another one goes.
 func (o *outbox) add(one item) {
 	if len(o.items) == maxItems {
-		o.items, o.full = o.items[1:], o.full+1
+		o.drop()
 	}
 	o.items = append(o.items, one)
+}
+
+// drop drops the oldest record of the namespace that has most, so that nobody displaces what others have.
+func (o *outbox) drop() {
+	counts, most := map[problem.Space]int{}, o.items[0].in
+	for i := range o.items {
+		in := o.items[i].in
+		if counts[in]++; counts[in] > counts[most] {
+			most = in
+		}
+	}
+	oldest := slices.IndexFunc(o.items, func(one item) bool { return one.in == most })
+	o.items, o.full = slices.Delete(o.items, oldest, oldest+1), o.full+1
 }
 
 // deliver delivers what waits, if it is time. It returns what the pipeline has accepted, how many records are dropped,
@@ -48,10 +64,11 @@ func (o *outbox) deliver(ctx context.Context, now time.Time, to consumer.Logs) (
 			o.retryAt = now.Add(o.backoff)
 			return delivered, dropped, err
 		}
-		o.items, o.backoff = o.items[len(group):], 0
 		if delivered = append(delivered, group...); err != nil {
 			dropped += len(group)
 		}
+		o.items, o.backoff = o.items[len(group):], 0
+		clear(group) // Else the array keeps the records.
 	}
 	return delivered, dropped, err
 }

@@ -70,7 +70,8 @@ type store struct {
 	log
 	backoff  time.Duration
 	retryAt  time.Time
-	appended int // bytes since the last snapshot, before they were compressed
+	appended int       // bytes since the last snapshot, before they were compressed
+	snapshot time.Time // when the last one began
 
 	mu      sync.Mutex // guards the following
 	unsaved parts
@@ -195,9 +196,13 @@ func (s *store) save(ctx context.Context, w *watch) {
 // about half a second. The journal knows only how many are stored.
 const mostAppended = 16 << 20
 
+// snapshotEvery is the time after which the next entry becomes a snapshot: only a snapshot removes what is older than
+// 30 days.
+const snapshotEvery = 24 * time.Hour
+
 func (s *store) write(ctx context.Context, unsaved []byte, behind bool, w *watch) error {
-	if behind || s.appended > mostAppended || s.journal.WantsSnapshot() {
-		s.appended = 0
+	if behind || s.appended > mostAppended || time.Since(s.snapshot) >= snapshotEvery || s.journal.WantsSnapshot() {
+		s.appended, s.snapshot = 0, time.Now()
 		return s.journal.Snapshot(ctx, w.chunks)
 	}
 	return s.journal.Append(ctx, unsaved)

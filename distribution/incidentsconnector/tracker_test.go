@@ -33,6 +33,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
@@ -643,6 +644,44 @@ func TestForgottenRollout(t *testing.T) {
 			}
 		}
 		assert.Equal(t, 1, count)
+		p.stop(t)
+	})
+}
+
+// TestForgottenDuringADelivery: what the pipeline rejects is not open again, and what is forgotten is closed.
+func TestForgottenDuringADelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, func(c *Config) { c.MaxRollouts = 1 })
+		tracker := p.Logs.(*output).tracker
+		isOpen := func(key rollout.Key) bool {
+			tracker.mu.Lock()
+			defer tracker.mu.Unlock()
+			_, is := tracker.open[key]
+			return is
+		}
+		p.consume(t, records("shop-a-1", "Started"))
+		keys := tracker.due(true)
+		require.Len(t, keys, 1)
+		rejected := false
+		p.reject(func(ptrace.Traces) error { return errors.New("busy") })
+		p.next(func() {
+			for i := range 100 {
+				p.consume(t, records(fmt.Sprintf("shop-%d-1", i), "Started"))
+			}
+			rejected = true
+		})
+		for !rejected {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		assert.False(t, isOpen(keys[0]))
+
+		tracker.mu.Lock()
+		tracker.open[keys[0]] = look{}
+		tracker.mu.Unlock()
+		time.Sleep(2 * interval)
+		synctest.Wait()
+		assert.False(t, isOpen(keys[0]))
 		p.stop(t)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -101,11 +102,18 @@ func (w *watch) tick(ctx context.Context, now time.Time) {
 			w.look(ctx, now, m)
 		}
 	})
+	w.save(ctx)     // Each pipeline may hang.
 	if !isStandby { // The leader says what goes on.
 		w.emit(ctx, now)
 	}
-	w.store.save(ctx, w) // The pipeline of logs may hang.
+	w.save(ctx)
 	w.deliver(ctx, now)
+	w.save(ctx)
+}
+
+// save saves what has come, and what was reported.
+func (w *watch) save(ctx context.Context) {
+	w.live.AddUnlessUsed()
 	w.store.save(ctx, w)
 }
 
@@ -116,7 +124,9 @@ func (w *watch) emit(ctx context.Context, now time.Time) {
 	}
 	sending, cancel := context.WithTimeout(ctx, patienceOfLoop)
 	defer cancel()
-	w.gauge.emit(sending, now, w.metrics, w.settings.BuildInfo.Version)
+	if err := w.gauge.emit(sending, now, w.metrics, w.settings.BuildInfo.Version); consumererror.IsPermanent(err) {
+		w.settings.Logger.Error("The pipeline rejected points of k8s.problem.active; they are dropped", zap.Error(err))
+	}
 }
 
 // isTime reports whether a look can show something new, and the last one is long enough ago.
@@ -146,10 +156,11 @@ func (w *watch) look(ctx context.Context, now time.Time, m *incident.Model) {
 	for _, u := range updates {
 		w.telemetry.KubeIncidentsProblems.Add(ctx, 1, metric.WithAttributes(w.own, attribute.String("state", u.State)))
 		w.note(&u.Problem, at)
-		w.outbox.add(item{logs: recordOfProblem(&u, at, now, w.settings.BuildInfo.Version), problem: &u.Problem, opens: u.State == problem.Opened})
+		w.outbox.add(itemOf(&u, recordOfProblem(&u, at, now, w.settings.BuildInfo.Version)))
 	}
 	for _, n := range news {
-		w.outbox.add(item{logs: recordOfChange(&n, at, now, w.settings.BuildInfo.Version), change: n.ID, opens: n.State == problem.Happened})
+		logs := recordOfChange(&n, at, now, w.settings.BuildInfo.Version)
+		w.outbox.add(item{logs: logs, in: problem.SpaceOf(n.Key), change: n.ID, opens: n.State == problem.Happened})
 	}
 	w.took = time.Since(now)
 }
@@ -206,7 +217,8 @@ func (w *watch) end(ctx context.Context) {
 	if !w.isWanted() {
 		return
 	}
-	w.live.Use(func(*incident.Model) {}) // What has come is saved.
+	w.live.Use(func(*incident.Model) {}) // What has come is saved, even if a pipeline hangs.
+	w.store.save(ctx, w)
 	w.outbox.retryAt = time.Time{}
 	w.emit(ctx, time.Now())
 	w.deliver(ctx, time.Now())
@@ -219,9 +231,16 @@ func (w *watch) end(ctx context.Context) {
 // item is a record that waits for the pipeline, with what it reports.
 type item struct {
 	logs    plog.Logs
+	in      problem.Space
 	problem *problem.Problem // nil: it is about a change
 	opens   bool             // it is the first one of the problem or change
 	change  string           // its id
+}
+
+// itemOf returns the item of a problem. It has a copy: an Update keeps all that its look has shown.
+func itemOf(u *problem.Update, logs plog.Logs) item {
+	p := u.Problem
+	return item{logs: logs, in: p.Space(), problem: &p, opens: u.State == problem.Opened}
 }
 
 // id is that of the problem or change.

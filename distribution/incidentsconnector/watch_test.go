@@ -8,12 +8,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,12 +27,15 @@ import (
 	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pipeline"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/statusextension"
 )
@@ -41,6 +47,7 @@ type backend struct {
 	points []string // ATTRIBUTES=VALUE, the oldest first
 	err    error    // of the next requests; nil: none
 	hangs  bool
+	isDown bool // requests of points hang, too
 }
 
 // told is a record of a problem or a change.
@@ -74,6 +81,12 @@ func (b *backend) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 }
 
 func (b *backend) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	b.mu.Lock()
+	hangs := b.hangs && b.isDown
+	b.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -356,6 +369,126 @@ func TestTheGauge(t *testing.T) {
 			assert.Equal(t, "web schedule=1", point)
 		}
 	})
+}
+
+// TestTheGaugeIsRejected: points wait for their time. Ended problems wait for an answer, and go after a permanent error.
+func TestTheGaugeIsRejected(t *testing.T) {
+	t.Parallel()
+	requests, answer, now := 0, errors.New("busy"), time.Now()
+	to, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
+		requests++
+		return answer
+	})
+	require.NoError(t, err)
+	g := gauge{all: map[string]*series{"ended": {}, "open": {open: map[string]bool{"1": true}}}, hasNews: true}
+	for second := range 30 {
+		_ = g.emit(t.Context(), now.Add(time.Duration(second)*time.Second), to, "")
+	}
+	assert.Equal(t, 1, requests)
+	assert.Len(t, g.all, 2)
+	answer = consumererror.NewPermanent(answer)
+	require.ErrorIs(t, g.emit(t.Context(), now.Add(emitEvery), to, ""), answer)
+	assert.Equal(t, 2, requests)
+	assert.Equal(t, []string{"open"}, slices.Collect(maps.Keys(g.all)))
+}
+
+// TestPipelinesThatHang: a crash loses what came within the time that one of them may take, and an end loses nothing.
+func TestPipelinesThatHang(t *testing.T) {
+	saved := func(t *testing.T, d *disks) (pods []string) {
+		w := &watch{live: incident.NewLive(time.Now), settings: connectortest.NewNopSettings(metadata.Type)}
+		_, err := openStore(t.Context(), host{diskID: d.copied()}, diskID, component.NewID(metadata.Type), w, func() {})
+		require.NoError(t, err)
+		for f := range w.live.Facts {
+			pods = append(pods, f.Object().Name)
+		}
+		return pods
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisks()
+		w := startWatching(t, d, nil)
+		w.isDown = true
+		w.set(nil, true)
+		w.tell(t, "0s Pod/a-aaa-1 !FailedScheduling: no room")
+		time.Sleep(firstLook - interval/2)
+		w.tell(t, "0s Pod/b-aaa-1 Scheduled: m")
+		time.Sleep(interval)
+		assert.Contains(t, saved(t, d), "b-aaa-1", "although the first points hang")
+		time.Sleep(firstLook)
+		for i := range 60 {
+			w.tell(t, fmt.Sprintf("0s Pod/b-aaa-%d Scheduled: m", i+10))
+			time.Sleep(interval)
+			assert.GreaterOrEqual(t, len(saved(t, d)), i+3-10, "after %d s, and both pipelines hang in turn", i)
+		}
+
+		w.set(errors.New("busy"), false)
+		time.Sleep(time.Minute) // Neither of them is asked now.
+		w.set(nil, true)
+		w.tell(t, "0s Pod/c-aaa-1 Scheduled: m")
+		go func() {
+			for _, one := range w.all {
+				_ = one.Shutdown(context.WithoutCancel(t.Context()))
+			}
+		}()
+		time.Sleep(shutdownTimeout / 2)
+		assert.Contains(t, saved(t, d), "c-aaa-1")
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestWhatIsOldLeavesTheStorage: a snapshot a day replaces entries, although they are few.
+func TestWhatIsOldLeavesTheStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisks()
+		w := startWatching(t, d, nil)
+		w.tell(t, "0s Pod/web-aaa-1 !FailedScheduling: no room")
+		time.Sleep(time.Minute)
+		first := d.copied().byName["problems"].values
+		w.tell(t, "25h Pod/web-aaa-2 Scheduled: m")
+		time.Sleep(time.Minute)
+		w.stop(t)
+		for name, value := range d.copied().byName["problems"].values {
+			assert.NotEqual(t, first[name], value, name)
+		}
+	})
+}
+
+// TestTheOutboxKeepsNothingElse of the look of a record, and nothing of what was delivered.
+func TestTheOutboxKeepsNothingElse(t *testing.T) {
+	t.Parallel()
+	var o outbox
+	add := func() (shown weak.Pointer[incident.Problem]) {
+		u := &problem.Update{Shown: &incident.Problem{ID: "1"}}
+		logs := plog.NewLogs()
+		logs.ResourceLogs().AppendEmpty()
+		o.add(itemOf(u, logs))
+		return weak.Make(u.Shown)
+	}
+	shown := add()
+	runtime.GC()
+	assert.Nil(t, shown.Value())
+	waited := o.items
+	_, _, err := o.deliver(t.Context(), time.Now(), consumertest.NewNop())
+	require.NoError(t, err)
+	assert.Equal(t, []item{{}}, waited)
+}
+
+// TestAFullOutbox drops the oldest of the namespace that has most.
+func TestAFullOutbox(t *testing.T) {
+	t.Parallel()
+	var o outbox
+	add := func(namespace, id string) {
+		o.add(item{in: problem.SpaceOf(incident.Key{Namespace: namespace}), change: id})
+	}
+	add("shop", "first")
+	for i := range maxItems + 9 {
+		add("evil", fmt.Sprint(i))
+	}
+	all, _ := o.waiting()
+	assert.Len(t, all, maxItems)
+	assert.True(t, all["first"])
+	assert.False(t, all["9"])
+	assert.True(t, all["10"])
+	assert.Equal(t, 10, o.full)
 }
 
 // TestSilenceOfAReceiverEndsNothing: a mount fails for an hour, and for half of it no events come.

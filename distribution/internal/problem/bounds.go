@@ -20,7 +20,7 @@ const (
 // kept is the size of something that is kept.
 type kept struct {
 	id    string
-	in    space
+	in    Space
 	bytes int
 }
 

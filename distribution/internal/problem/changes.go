@@ -53,19 +53,19 @@ type News struct {
 // Look returns what was not reported, the oldest first. It waits a moment for what else the records say about
 // a change. If it is blind, events may be missing, so nothing is over.
 func (c *Changes) Look(now time.Time, shown []incident.Change, isBlind bool) (news []News) {
-	counts := map[space]int{}
+	counts := map[Space]int{}
 	for _, known := range c.all {
 		switch age := now.Sub(known.At); {
 		case age > KeptFor:
 			c.drop(known)
 		case age <= incident.Horizon:
-			counts[spaceOf(known.Key)]++
+			counts[SpaceOf(known.Key)]++
 		}
 	}
 	c.bound()
 	for i := range shown {
 		change := &shown[i]
-		id, in := change.ID(), spaceOf(change.Key)
+		id, in := change.ID(), SpaceOf(change.Key)
 		known, isKnown := c.all[id]
 		if now.Sub(change.At) < settle || !isKnown && counts[in] >= maxChanges {
 			continue
@@ -154,7 +154,7 @@ func (c *Changes) bound() {
 	}
 	sizes := make([]kept, 0, len(c.all))
 	for _, change := range slices.SortedFunc(maps.Values(c.all), func(a, b Change) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) }) {
-		sizes = append(sizes, kept{change.ID, spaceOf(change.Key), change.size()})
+		sizes = append(sizes, kept{change.ID, SpaceOf(change.Key), change.size()})
 	}
 	for id := range beyond(sizes, maxChangesBytes) {
 		c.drop(c.all[id])

@@ -27,8 +27,11 @@ const (
 	// few pods are so few that twice as many are no news.
 	few = 2
 	// mostOfNamespace bounds the open problems of a namespace: anybody may write any number of
-	// warnings there.
+	// warnings there. It bounds those of several namespaces, too: they are a space of their own.
 	mostOfNamespace = 100
+	// mostOfCluster bounds the open problems of cluster-scoped objects, such as Nodes: only those who
+	// may create Events in default or kube-system can open them.
+	mostOfCluster = 1000
 )
 
 // The states of a problem in an Update.
@@ -80,13 +83,13 @@ func (t *Tracker) Look(now time.Time, shown []incident.Problem, isBlind bool) (n
 		t.measure()
 	}
 	t.forget(now)
-	l := &look{Tracker: t, now: now, isBlind: isBlind, claimed: map[*Problem]*incident.Problem{}, bySeries: map[string]*Problem{}, goesOn: map[string]bool{}, counts: map[space]int{}}
+	l := &look{Tracker: t, now: now, isBlind: isBlind, claimed: map[*Problem]*incident.Problem{}, bySeries: map[string]*Problem{}, goesOn: map[string]bool{}, counts: map[Space]int{}}
 	for _, p := range slices.Backward(t.Open) { // If several have a series, the first opened counts.
 		l.bySeries[p.Series] = p
 		for _, series := range p.Others {
 			l.bySeries[series] = p
 		}
-		l.counts[p.space()]++
+		l.counts[p.Space()]++
 	}
 	var fresh []*incident.Problem
 	for i := range shown {
@@ -121,30 +124,40 @@ type look struct {
 	bySeries map[string]*Problem // those that are open
 	claimed  map[*Problem]*incident.Problem
 	goesOn   map[string]bool // the series of what the model shows as going on
-	counts   map[space]int   // open problems
+	counts   map[Space]int   // open problems
 }
 
-// space is a namespace of a cluster.
-type space struct{ cluster, namespace string }
+// Space is what has a bound of its own, so that a full one hides nothing from others: a namespace of a cluster, the
+// cluster-scoped objects, which have no namespace, or the problems of several namespaces.
+type Space struct {
+	cluster, namespace string
+	isOfMany           bool
+}
 
-func spaceOf(k incident.Key) space { return space{k.Cluster, k.Namespace} }
+// SpaceOf returns the space of what is about one workload.
+func SpaceOf(k incident.Key) Space { return Space{cluster: k.Cluster, namespace: k.Namespace} }
 
-// spaceOfShown returns the namespace of a problem; that of several has none, so that a namespace that is full hides
-// nothing from others.
-func spaceOfShown(p *incident.Problem) space {
-	in := spaceOf(p.Key)
-	if slices.ContainsFunc(p.Members, func(m incident.Member) bool { return m.Key.Namespace != p.Key.Namespace }) {
-		in.namespace = ""
+func spaceOfShown(p *incident.Problem) Space {
+	if p.Key.Namespace != "" && slices.ContainsFunc(p.Members, func(m incident.Member) bool { return m.Key.Namespace != p.Key.Namespace }) {
+		return Space{cluster: p.Key.Cluster, isOfMany: true}
 	}
-	return in
+	return SpaceOf(p.Key)
 }
 
-func (p *Problem) space() space {
-	in := spaceOf(p.Key)
+// Space returns the space of the problem.
+func (p *Problem) Space() Space {
 	if p.IsOfMany {
-		in.namespace = ""
+		return Space{cluster: p.Key.Cluster, isOfMany: true}
 	}
-	return in
+	return SpaceOf(p.Key)
+}
+
+// most is how many problems of the space can be open.
+func (s Space) most() int {
+	if s.namespace == "" && !s.isOfMany {
+		return mostOfCluster
+	}
+	return mostOfNamespace
 }
 
 // hasAny reports whether the problem, or something that it consists of, has a series for which is returns true.
@@ -231,7 +244,7 @@ func withoutDigits(r rune) rune {
 func (l *look) open(shown *incident.Problem) (update Update, ok bool) {
 	isClear := !shown.CanBeHarmless && (len(shown.Causes) > 0 || l.now.Sub(shown.Onset) >= settle)
 	in := spaceOfShown(shown)
-	if !isClear || l.counts[in] >= mostOfNamespace {
+	if !isClear || l.counts[in] >= in.most() {
 		return update, false
 	}
 	l.counts[in]++
@@ -243,7 +256,7 @@ func (l *look) open(shown *incident.Problem) (update Update, ok bool) {
 		l.Open = append(l.Open, &p)
 		return l.report(Changed, &p, shown), true
 	}
-	p := &Problem{ID: shown.ID, Key: shown.Key, Onset: shown.Onset, IsOfMany: in.namespace == "" && shown.Key.Namespace != ""}
+	p := &Problem{ID: shown.ID, Key: shown.Key, Onset: shown.Onset, IsOfMany: in.isOfMany}
 	l.Open = append(l.Open, p)
 	return l.report(Opened, p, shown), true
 }
@@ -329,7 +342,7 @@ func (t *Tracker) forget(now time.Time) {
 	sizes := make([]kept, 0, len(t.Closed))
 	for i := range t.Closed {
 		p := &t.Closed[i]
-		sizes = append(sizes, kept{p.ID, spaceOf(p.Key), p.size()})
+		sizes = append(sizes, kept{p.ID, SpaceOf(p.Key), p.size()})
 	}
 	gone := beyond(sizes, maxProblemsBytes)
 	t.Closed = slices.DeleteFunc(t.Closed, func(p Problem) bool { return gone[p.ID] })

@@ -207,6 +207,36 @@ func TestOneTenant(t *testing.T) {
 	assert.Equal(t, map[string]int{"shop": 1, "evil": 100}, opened)
 }
 
+// TestSpaces: what is full hides nothing of the others. Nodes have more room than what tenants can fill.
+func TestSpaces(t *testing.T) {
+	var shown []incident.Problem
+	add := func(name, namespace string, in ...string) {
+		id := fmt.Sprint(name, len(shown))
+		p := incident.Problem{ID: id, Series: id, Class: "schedule", Key: incident.Key{Namespace: namespace, Top: incident.Object{Name: id}}, Onset: story.Epoch}
+		for _, namespace := range in {
+			p.Members = append(p.Members, incident.Member{Key: incident.Key{Namespace: namespace}, ID: id})
+		}
+		shown = append(shown, p)
+	}
+	for range 1200 {
+		add("shared", "evil-1", "evil-1", "evil-2")
+		add("node", "")
+		add("node-with-pods", "", "", "shop")
+	}
+	add("own", "evil-1")
+	opened := map[string]int{}
+	tracker := &problem.Tracker{}
+	for range 2 {
+		for _, u := range tracker.Look(story.Epoch.Add(time.Minute), shown, false) {
+			opened[strings.TrimRight(u.ID, "0123456789")]++
+		}
+	}
+	opened["of the cluster"] = opened["node"] + opened["node-with-pods"]
+	delete(opened, "node")
+	delete(opened, "node-with-pods")
+	assert.Equal(t, map[string]int{"shared": 100, "of the cluster": 1000, "own": 1}, opened)
+}
+
 // TestWhatIsKeptIsBounded: 30 days, and 64 MiB with the changes, of which a namespace displaces only its own.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	now := story.Epoch
