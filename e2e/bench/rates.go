@@ -28,7 +28,7 @@ func runRates(ctx context.Context, b *benchmark) (r result, err error) {
 		return figures
 	})
 	r.Text = fmt.Sprintf(`A real API server has %s pods, and events for %s at each rate, and for longer until there are %d, at random
-times. Each fifth increases the count of an event. The Collector has seen an event of each pod before, so it knows all owners. kube_events also
+times: a readiness probe fails. Each fifth increases the count of an event. The Collector has seen an event of each pod before, so it knows all owners. kube_events also
 emits the metric, and its records leave the Collector without a batch processor and without an exporter queue. With leader
 election, it has the processors and the memory limit of the chart. k8s_events has the exporter's default queue, and once the
 batch processor, which gathers records for 200 ms.`,

@@ -161,6 +161,10 @@ type series struct {
 	reason string
 }
 
+// probeFails is the reason of a steady load. Details read nothing for it, as for nearly all events of a cluster: those of
+// crashes read the pod.
+const probeFails = "Unhealthy"
+
 // steady is a load at one rate, and the same in each run. Events come at random times: at regular ones,
 // the phase of a batch's timer would decide the latency. The updates are as evenly among the new events
 // as can be. Each of them repeats the newest event.
@@ -180,6 +184,8 @@ func steady(sz size) []change {
 			made++
 		}
 		c.pod = (made - 1) % sz.pods
+		address := fmt.Sprintf("10.244.%d.%d:8080", c.pod/250, c.pod%250+1)
+		c.reason, c.message = probeFails, fmt.Sprintf(`Readiness probe failed: Get "http://%s/healthz": dial tcp %[1]s: connect: connection refused`, address)
 	}
 	return changes
 }
@@ -229,7 +235,10 @@ func (r *rig) writeOne(ctx context.Context, c change, name string, newest map[se
 	}
 	ev := kubeletEvent(name, about, now)
 	if c.reason != "" {
-		ev.Reason, ev.Message, ev.Type = c.reason, c.message, corev1.EventTypeNormal
+		ev.Reason, ev.Message = c.reason, c.message
+		if c.reason != probeFails {
+			ev.Type = corev1.EventTypeNormal
+		}
 	}
 	if c.reason == "Scheduled" {
 		ev.Source, ev.InvolvedObject.FieldPath = corev1.EventSource{Component: "default-scheduler"}, ""
