@@ -142,6 +142,7 @@ func TestTheFiguresOfTheComparisonAreMeasured(t *testing.T) {
 		{"processor time", storage, 0}, {"processor time, leader election", leader, 0},
 		{"peak memory", storage, 1}, {"peak memory, leader election", leader, 1},
 		{"latency, median", storage, 2}, {"latency, 99th percentile", storage, 3}, {"bytes, compressed", storage, 4},
+		{"bytes, uncompressed", storage, 5},
 	} {
 		text := "| " + row.name + " |"
 		for _, rate := range []string{"1", "10", "100", "1,000"} {
