@@ -94,7 +94,7 @@ func (v *cut) changesOf(w *workloadAt) []*Change {
 var preemptor = regexp.MustCompile(`^Preempted by (?:a )?pod ([0-9a-f-]{36})`)
 
 // withPreemptor returns the Event with the name of the pod that preempts, if other records have its
-// UID. Only the Event itself may name one of another namespace to the readers of this one.
+// UID.
 func (v *cut) withPreemptor(f *Fact) *Fact {
 	if f.change.shows != podPreempted {
 		return f
@@ -105,7 +105,7 @@ func (v *cut) withPreemptor(f *Fact) *Fact {
 	}
 	named, by := *f, v.podNamed[match[1]]
 	if named.Related = "the pod " + by.Object().Name; by.Key.Namespace != f.Key.Namespace {
-		named.Related = cmp.Or(f.Related, "a pod of another namespace")
+		named.Related += " of the namespace " + by.Key.Namespace
 	}
 	named.text = named.change.describe(&named)
 	return &named
