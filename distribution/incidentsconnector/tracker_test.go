@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -662,15 +663,15 @@ func TestForgottenDuringADelivery(t *testing.T) {
 		p.consume(t, records("shop-a-1", "Started"))
 		keys := tracker.due(true)
 		require.Len(t, keys, 1)
-		rejected := false
+		var rejected atomic.Bool
 		p.reject(func(ptrace.Traces) error { return errors.New("busy") })
 		p.next(func() {
 			for i := range 100 {
 				p.consume(t, records(fmt.Sprintf("shop-%d-1", i), "Started"))
 			}
-			rejected = true
+			rejected.Store(true)
 		})
-		for !rejected {
+		for !rejected.Load() {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
