@@ -202,6 +202,12 @@ func (f *Fact) shows(class string) bool { return f.symptom != nil && f.symptom.c
 // isAboutNode reports whether the object is a node.
 func (f *Fact) isAboutNode() bool { return f.Object().GroupKind() == "node" && !f.IsForeign() }
 
+// isGone reports whether the receiver did not find the pod: a receiver that starts lists Events about pods that were
+// deleted before.
+func (f *Fact) isGone() bool {
+	return f.Pod != "" && f.Resolution == "not_found" && len(f.Chain) == 1
+}
+
 // rolloutObject returns the object below the workload that rolls out by itself, of a custom
 // resource that owns several; zero: there is none.
 func (f *Fact) rolloutObject() (part Object) {

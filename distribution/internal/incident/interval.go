@@ -176,11 +176,14 @@ func (w *workloadAt) shown(f *Fact) (all []occurrence) {
 		all = append(all, occurrence{f, m.At, m.end(), m.N})
 	}
 	if f.First.Before(all[0].at) && f.Count > 1 {
-		early := f.Count - f.total() // No record shows those.
-		if early <= 0 {              // The first record is later than the first occurrence.
+		until, early := f.First, f.Count-f.total() // No record shows those.
+		if early <= 0 {                            // The first record is of many occurrences, or later than the first one.
+			if mean := all[0].at.Sub(f.First) / time.Duration(max(1, all[0].n-1)); mean <= f.symptom.quiet {
+				until = all[0].at.Add(-mean) // Longer pauses are possible, but not likely.
+			}
 			early, all[0].n = 1, max(1, all[0].n-1)
 		}
-		all = slices.Insert(all, 0, occurrence{f, f.First, f.First, early})
+		all = slices.Insert(all, 0, occurrence{f, f.First, until, early})
 	}
 	pod := w.pods[f.Pod]
 	if pod == nil || pod.Stopped == 0 || f.symptom.outlives {
@@ -294,6 +297,9 @@ func (w *workloadAt) wasKilled(f *Fact, from, until time.Time) bool {
 func (w *workloadAt) overAt(s *interval, now time.Time) (over time.Time, because string) {
 	if pod := w.pods[s.fact.Pod]; pod != nil && pod.Stopped != 0 && !timeAt(pod.Stopped).After(now) && !s.outlives {
 		return later(timeAt(pod.Stopped), s.last()), podEnded
+	}
+	if s.fact.isGone() && !s.outlives {
+		return s.last(), "the pod no longer exists"
 	}
 	if at := w.recreated(s.uid); !at.IsZero() && !at.After(now) {
 		return later(at, s.last()), "the workload was deleted, and another one has its name"
