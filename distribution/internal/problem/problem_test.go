@@ -295,6 +295,42 @@ func TestChangesThatAreKept(t *testing.T) {
 	assert.Empty(t, changes.Since(now.Add(-time.Hour)))
 }
 
+// TestChangesOfAnHour: a namespace has room for 300 changes in an hour, and then for others.
+func TestChangesOfAnHour(t *testing.T) {
+	now := story.Epoch
+	change := func(i int, at time.Time) incident.Change {
+		return incident.Change{Key: incident.Key{Namespace: "shop"}, Kind: "eviction", Text: "evicted", Object: fmt.Sprint("web-", i), At: at}
+	}
+	var shown []incident.Change
+	for i := range 300 {
+		shown = append(shown, change(i, now.Add(-time.Minute)))
+	}
+	var changes problem.Changes
+	assert.Len(t, changes.Look(now, shown, false), 300)
+	assert.Empty(t, changes.Look(now.Add(time.Minute), []incident.Change{change(300, now)}, false))
+	assert.Len(t, changes.Look(now.Add(time.Hour), []incident.Change{change(301, now.Add(50*time.Minute))}, false), 1)
+}
+
+// TestACauseThatIsFoundLaterIsReported, but not another number.
+func TestACauseThatIsFoundLaterIsReported(t *testing.T) {
+	now := story.Epoch
+	shown := incident.Problem{
+		ID: "p", Series: "s", Class: "other", Key: incident.Key{Namespace: "shop", Top: incident.Object{Kind: "Widget", Name: "w"}},
+		Causes: []incident.Cause{{Change: incident.Change{Text: "image 1 was rolled out"}}}, Onset: now,
+	}
+	tracker := &problem.Tracker{}
+	look := func(after time.Duration, cause string) (states []string) {
+		shown.Causes[0].Text = cause
+		for _, u := range tracker.Look(now.Add(after), []incident.Problem{shown}, false) {
+			states = append(states, u.State)
+		}
+		return states
+	}
+	assert.Equal(t, []string{problem.Opened}, look(time.Minute, "image 1 was rolled out"))
+	assert.Empty(t, look(3*time.Minute, "image 2 was rolled out"))
+	assert.Equal(t, []string{problem.Changed}, look(5*time.Minute, "the quota is used up"))
+}
+
 // TestAProbeThatFailsOnceIsNoProblem, but one that goes on failing is.
 func TestAProbeThatFailsOnceIsNoProblem(t *testing.T) {
 	const once = "0s Pod/web-aaa-1 starts node=node-1\n5m Pod/web-aaa-1 !Unhealthy{app} node=node-1 x1/5m: Readiness probe failed"

@@ -75,7 +75,34 @@ func TestChosenNode(t *testing.T) {
 		line := "0s Pod/web-aaa-x Scheduled " + settings + ": Successfully assigned shop/web-aaa-x to node-7"
 		assert.Equal(t, want, only(t, line, unchanged).NodeOfPod(), settings)
 	}
-	assert.Empty(t, only(t, "0s Widget/w Scheduled: Successfully assigned shop/w to node-7", unchanged).NodeOfPod())
+	for _, line := range []string{
+		"0s Widget/w Scheduled: Successfully assigned shop/w to node-7",
+		"0s Pod/web-aaa-x Nominated action=Binding: Successfully assigned shop/web-aaa-x to node-7",
+	} {
+		assert.Empty(t, only(t, line, unchanged).NodeOfPod(), line)
+	}
+}
+
+// TestAnEventThatOccurredOnce began at its only occurrence: anybody may write another start.
+func TestAnEventThatOccurredOnce(t *testing.T) {
+	t.Parallel()
+	r := only(t, "10s Pod/web-aaa-x BackOff{app}: again", func(log plog.LogRecord) {
+		log.Attributes().PutStr("k8s.event.start_time", "2026-02-01T10:00:00Z")
+	})
+	assert.Equal(t, r.At, r.First)
+}
+
+// TestRecordsWithoutTheUIDOfTheirEvent are of one Event if their object, reason and message are the same.
+func TestRecordsWithoutTheUIDOfTheirEvent(t *testing.T) {
+	t.Parallel()
+	of := func(line string) string {
+		return only(t, line, func(log plog.LogRecord) { log.Attributes().Remove("k8s.event.uid") }).Event
+	}
+	event := of("10s Pod/web-aaa-x BackOff{app} action=Pull: again")
+	assert.Equal(t, event, of("20s Pod/web-aaa-x BackOff{app} action=Start x2/10s: again"))
+	for _, other := range []string{"10s Pod/web-aaa-y BackOff{app}: again", "10s Pod/web-aaa-x Killing{app} action=Pull: again", "10s Pod/web-aaa-x BackOff{app}: once"} {
+		assert.NotEqual(t, event, of(other), other)
+	}
 }
 
 func TestHarmlessReasonsAreNames(t *testing.T) {
