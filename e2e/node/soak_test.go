@@ -31,7 +31,7 @@ const tokenSeconds = 600
 // TestSoak runs for the time in SOAK, such as 1h. One replica with a volume runs all the time, with
 // everything on that the chart has, and with tokens that expire, while the API server and the kubelet
 // are killed. Of two replicas, one after the other is killed and replaced. At the end, nothing is lost, and the process that ran all the time
-// needs no more than at the beginning.
+// has not restarted.
 func TestSoak(t *testing.T) {
 	if os.Getenv("SOAK") == "" {
 		t.Skip("make soak runs it")
@@ -188,8 +188,8 @@ func most(samples []sample) (result sample) {
 	return result
 }
 
-// check checks that the process has run all the time, and needs no more than at the beginning.
-// Memory is that of the kernel, which Go gives back late: it may grow by half.
+// check checks that the process has run all the time, and needs at most half of the chart's limit. The problems and the
+// page remember an hour, and no event expires, so it cannot need as much as at the beginning.
 func (s *soak) check(t *testing.T) {
 	t.Helper()
 	pods := s.pods(t, s.name)
@@ -197,7 +197,7 @@ func (s *soak) check(t *testing.T) {
 	assert.Equal(t, s.uid, string(pods[0].UID), "the same pod")
 	assert.Zero(t, pods[0].Status.ContainerStatuses[0].RestartCount)
 	t.Logf("memory and goroutines at the beginning %+v, and at the end %+v", s.first(), s.last())
-	assert.Less(t, s.last().memory, 1.5*s.first().memory+16)
+	assert.Less(t, s.last().memory, 256.0)
 	assert.Less(t, s.last().goroutines, s.first().goroutines+20)
 	t.Logf("problems: %d, changes: %d", s.distinct("k8s.problem.id"), s.distinct("k8s.change.id"))
 	assert.Positive(t, s.distinct("k8s.problem.id"), "everything is on")
