@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"internal/filter":         {"internal/kind"},
 	"internal/extract":        {"internal/kind", "internal/semconv", "internal/text", "resolver"},
 	"internal/observation":    {"internal/extract", "resolver"},
-	"internal/delivery":       {},
+	"internal/delivery":       {},                 // kube_incidents has its rule for errors, too.
 	"internal/queue":          {"internal/watch"}, // It implements watch.Taker.
 	"internal/election":       {},
 	"internal/progress":       {"internal/journal", "internal/ledger"}, // What it notes is the ledger's.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+	deliveries "github.com/kubeevents/kubeeventsreceiver/internal/delivery"
 )
 
 const (
@@ -186,7 +186,7 @@ func (t *tracker) send(ctx context.Context, group []delivery) {
 		for _, d := range group {
 			t.send(ctx, []delivery{d})
 		}
-	case consumererror.IsPermanent(err) && sending.Err() == nil:
+	case deliveries.IsPermanent(err) && sending.Err() == nil:
 		t.drop(ctx, group[0], spans, err)
 	default:
 		for _, d := range group {

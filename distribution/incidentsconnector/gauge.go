@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/incidentsconnector/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
+	deliveries "github.com/kubeevents/kubeeventsreceiver/internal/delivery"
 )
 
 const (
@@ -97,7 +97,7 @@ func (g *gauge) emit(ctx context.Context, now time.Time, to consumer.Metrics, ve
 	}
 	g.emitted, g.hasNews = now, false
 	err := to.ConsumeMetrics(ctx, g.points(now, version))
-	if err == nil || consumererror.IsPermanent(err) {
+	if err == nil || deliveries.IsPermanent(err) {
 		maps.DeleteFunc(g.all, func(_ string, s *series) bool { return len(s.open) == 0 })
 	}
 	return err

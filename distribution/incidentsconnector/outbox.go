@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
+	deliveries "github.com/kubeevents/kubeeventsreceiver/internal/delivery"
 )
 
 const (
 	// maxItems bounds the records that wait for the pipeline. Each has a few kilobytes.
 	maxItems = 2000
-	// itemsInRequest bounds a request.
-	itemsInRequest = 200
+	// itemsInRequest and bytesInRequest bound a request, unless a single record is larger.
+	itemsInRequest, bytesInRequest = 200, 1_000_000
 )
 
 // outbox has the records that the pipeline has not accepted, the oldest first.
@@ -51,26 +51,49 @@ func (o *outbox) drop() {
 }
 
 // deliver delivers what waits, if it is time. It returns what the pipeline has accepted, how many records are dropped,
-// and the last error; nil: there was none. What no pipeline wants counts as delivered.
+// and the last error; nil: there was none. What no pipeline wants counts as delivered. After a permanent error, each
+// record of the request gets one of its own, so that one does not take others with it.
 func (o *outbox) deliver(ctx context.Context, now time.Time, to consumer.Logs) (delivered []item, dropped int, err error) {
 	dropped, o.full = o.full, 0
 	if now.Before(o.retryAt) {
 		return nil, dropped, nil
 	}
+	alone := 0 // records that get their own request
 	for len(o.items) > 0 {
-		group := o.items[:min(itemsInRequest, len(o.items))]
-		if err = consume(ctx, group, to); err != nil && !consumererror.IsPermanent(err) {
+		group := o.next()
+		if alone > 0 {
+			group, alone = group[:1], alone-1
+		}
+		failure := consume(ctx, group, to)
+		switch {
+		case failure == nil:
+		case !deliveries.IsPermanent(failure):
 			o.backoff = min(max(2*o.backoff, 2*interval), maxBackoff)
 			o.retryAt = now.Add(o.backoff)
-			return delivered, dropped, err
+			return delivered, dropped, failure
+		case len(group) > 1:
+			alone = len(group)
+			continue
+		default:
+			dropped, err = dropped+1, failure
 		}
-		if delivered = append(delivered, group...); err != nil {
-			dropped += len(group)
-		}
+		delivered = append(delivered, group...)
 		o.items, o.backoff = o.items[len(group):], 0
 		clear(group) // Else the array keeps the records.
 	}
 	return delivered, dropped, err
+}
+
+// next returns the records of the next request.
+func (o *outbox) next() []item {
+	bytes := 0
+	for i := range o.items[:min(itemsInRequest, len(o.items))] {
+		bytes += (&plog.ProtoMarshaler{}).LogsSize(o.items[i].logs)
+		if i > 0 && bytes > bytesInRequest {
+			return o.items[:i]
+		}
+	}
+	return o.items[:min(itemsInRequest, len(o.items))]
 }
 
 func consume(ctx context.Context, group []item, to consumer.Logs) error {

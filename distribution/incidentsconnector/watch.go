@@ -10,7 +10,6 @@ import (
 
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -20,12 +19,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
+	deliveries "github.com/kubeevents/kubeeventsreceiver/internal/delivery"
 )
 
 const (
 	// lookEvery is the least time between two looks, and lookShare how many times longer than a look the
-	// time to the next one is: looks take at most a fiftieth of a processor.
-	lookEvery, lookShare = 10 * time.Second, 50
+	// time to the next one is, up to lookAgain: looks take a fiftieth of a processor, and in a storm more.
+	lookEvery, lookAgain, lookShare = 10 * time.Second, 20 * time.Second, 50
 	// newsFor is the time after the last record for which something can become known: whether pods are
 	// available, or a problem has not come back.
 	newsFor = 15 * time.Minute
@@ -124,7 +124,7 @@ func (w *watch) emit(ctx context.Context, now time.Time) {
 	}
 	sending, cancel := context.WithTimeout(ctx, patienceOfLoop)
 	defer cancel()
-	if err := w.gauge.emit(sending, now, w.metrics, w.settings.BuildInfo.Version); consumererror.IsPermanent(err) {
+	if err := w.gauge.emit(sending, now, w.metrics, w.settings.BuildInfo.Version); deliveries.IsPermanent(err) {
 		w.settings.Logger.Error("The pipeline rejected points of k8s.problem.active; they are dropped", zap.Error(err))
 	}
 }
@@ -132,7 +132,7 @@ func (w *watch) emit(ctx context.Context, now time.Time) {
 // isTime reports whether a look can show something new, and the last one is long enough ago.
 func (w *watch) isTime(now time.Time) bool {
 	hasNews := now.Sub(time.Unix(0, w.newest.Load())) < newsFor || len(w.tracker.Open) > 0
-	return hasNews && now.Sub(w.looked) >= max(lookEvery, lookShare*w.took)
+	return hasNews && now.Sub(w.looked) >= min(lookAgain, max(lookEvery, lookShare*w.took))
 }
 
 // look compares what the model shows with what was reported.

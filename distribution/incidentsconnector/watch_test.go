@@ -491,6 +491,53 @@ func TestAFullOutbox(t *testing.T) {
 	assert.Equal(t, 10, o.full)
 }
 
+// TestWhatAPipelineRejects: only a record that all exporters reject for good is dropped, and no others with it.
+func TestWhatAPipelineRejects(t *testing.T) {
+	t.Parallel()
+	invalid := consumererror.NewPermanent(errors.New("invalid"))
+	for name, tt := range map[string]struct {
+		of                          error // for each request with the record
+		sizes                       []int // of requests
+		delivered, dropped, waiting int
+	}{
+		"for good":                 {invalid, []int{3, 1, 1, 1}, 3, 1, 0},
+		"for now":                  {errors.New("full"), []int{3}, 0, 0, 3},
+		"one exporter for good":    {errors.Join(invalid, errors.New("full")), []int{3}, 0, 0, 3},
+		"it is accepted":           {nil, []int{3}, 3, 0, 0},
+		"the request is too large": {nil, []int{2, 1}, 3, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var o outbox
+			for i := range 3 {
+				logs := plog.NewLogs()
+				body := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body()
+				body.SetStr(fmt.Sprint(i))
+				if len(tt.sizes) == 2 {
+					body.SetStr(strings.Repeat("x", 400_000))
+				}
+				o.add(item{logs: logs})
+			}
+			var sizes []int
+			to, err := consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
+				sizes = append(sizes, logs.LogRecordCount())
+				for _, resource := range logs.ResourceLogs().All() {
+					if resource.ScopeLogs().At(0).LogRecords().At(0).Body().Str() == "1" {
+						return tt.of
+					}
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			delivered, dropped, err := o.deliver(t.Context(), time.Now(), to)
+			assert.Equal(t, tt.of, err)
+			assert.Equal(t, tt.sizes, sizes)
+			assert.Len(t, delivered, tt.delivered)
+			assert.Equal(t, tt.dropped, dropped)
+			assert.Len(t, o.items, tt.waiting)
+		})
+	}
+}
+
 // TestSilenceOfAReceiverEndsNothing: a mount fails for an hour, and for half of it no events come.
 func TestSilenceOfAReceiverEndsNothing(t *testing.T) {
 	standby := componentstatus.NewEvent(componentstatus.StatusOK)

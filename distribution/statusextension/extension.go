@@ -192,17 +192,17 @@ func (e *Extension) ComponentStatusChanged(source *componentstatus.InstanceID, e
 	e.delivery = e.delivery.after(event.Timestamp().UTC(), e.failure())
 }
 
-// Receiving reports whether all kube_events receivers of the Collector get and deliver events, and whether all are
-// standbys. Without a receiver, records come from other Collectors, of which nothing is known.
+// Receiving reports whether all kube_events receivers of the Collector get and deliver events, except standbys next to
+// others, and whether all are standbys. Without a receiver, records come from other Collectors, of which nothing is known.
 func (e *Extension) Receiving() (isWhole, isStandby bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	isWhole, isStandby = true, len(e.receivers) > 0
 	for receiver, last := range e.receivers {
-		isWhole = isWhole && failureOf(receiver.ComponentID(), last) == ""
+		isWhole = isWhole && (isOfStandby(last) || failureOf(receiver.ComponentID(), last) == "")
 		isStandby = isStandby && isOfStandby(last)
 	}
-	return isWhole, isStandby
+	return isWhole && !isStandby, isStandby
 }
 
 // failure returns why records do not come to a page; empty: they do.

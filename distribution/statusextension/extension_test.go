@@ -74,7 +74,7 @@ func TestWhatReceiversGet(t *testing.T) {
 		"one of two fails":        {[]*componentstatus.Event{ok, failure("no answer")}, false, false},
 		"a standby":               {[]*componentstatus.Event{standby()}, false, true},
 		"two standbys":            {[]*componentstatus.Event{standby(), standby()}, false, true},
-		"a standby, and a leader": {[]*componentstatus.Event{standby(), ok}, false, false},
+		"a standby, and a leader": {[]*componentstatus.Event{standby(), ok}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New()

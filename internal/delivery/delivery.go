@@ -167,7 +167,7 @@ func (d *Deliverer) attempt(drain context.Context, request Request) (Outcome, er
 	case err == nil:
 		d.accept(request.Records)
 		return OutcomeAccepted, nil
-	case drain.Err() == nil && isPermanent(err): // The end of drain may cause a permanent error.
+	case drain.Err() == nil && IsPermanent(err): // The end of drain may cause a permanent error.
 		d.drop(request.Records, err, true)
 		return OutcomeDropped, nil
 	default:

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 )
 
-// isPermanent reports whether every pipeline that rejected logs did so with a permanent error. It walks
-// the tree of errors. Two rules apply, and both prefer a duplicate to a loss:
+// IsPermanent reports whether every pipeline that rejected data did so with a permanent error. It walks
+// the tree of errors, and may be called concurrently. Two rules apply, and both prefer a duplicate to a loss:
 //
 //   - An error is permanent if it, or an error that it wraps, is the result of NewPermanent. This
 //     is what IsPermanent of the Collector means. A consumererror.Error with a status that OTLP
@@ -19,7 +19,7 @@ import (
 //   - Joined errors are those of several pipelines or exporters (a fan-out joins them at any depth,
 //     and components wrap what it returns). They are permanent if all of them are. A component that
 //     marks joined errors as permanent decides for all of them.
-func isPermanent(err error) bool {
+func IsPermanent(err error) bool {
 	if reflect.TypeOf(err) == permanentType {
 		return true
 	}
@@ -27,7 +27,7 @@ func isPermanent(err error) bool {
 	case interface{ Unwrap() []error }:
 		return areAllPermanent(e.Unwrap())
 	case interface{ Unwrap() error }:
-		return isPermanent(e.Unwrap())
+		return IsPermanent(e.Unwrap())
 	default:
 		return consumererror.IsPermanent(err)
 	}
@@ -42,7 +42,7 @@ func areAllPermanent(errs []error) (all bool) {
 		if err == nil {
 			continue
 		}
-		if !isPermanent(err) {
+		if !IsPermanent(err) {
 			return false
 		}
 		all = true

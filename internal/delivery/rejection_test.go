@@ -87,7 +87,7 @@ func TestWhatAnErrorOfThePipelinesMeans(t *testing.T) {
 		"two parts with permanent errors":           {errors.Join(part(invalid, "a"), part(invalid, "b")), permanent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tt.want, isPermanent(tt.err))
+			assert.Equal(t, tt.want, IsPermanent(tt.err))
 		})
 	}
 }
