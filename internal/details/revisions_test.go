@@ -285,7 +285,7 @@ func TestByWhichToolAndWhom(t *testing.T) {
 		"Argo CD, the annotation of another object": {metav1.ObjectMeta{Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "front:apps/Deployment:shop/api"}}, "", ""},
 		"Argo CD, label": {metav1.ObjectMeta{
 			Labels:        map[string]string{"app.kubernetes.io/instance": "front"},
-			ManagedFields: []metav1.ManagedFieldsEntry{managed("argocd-controller", 1, "", ofTemplate)},
+			ManagedFields: []metav1.ManagedFieldsEntry{managed("argocd-controller", 59, "", ofTemplate)},
 		}, "application.argoproj.io/front", "argocd-controller"},
 		"a label that everybody sets": {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/instance": "front"}}, "", ""},
 		"Flux, Kustomization":         {metav1.ObjectMeta{Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps"}}, "kustomization.kustomize.toolkit.fluxcd.io/apps", ""},
@@ -302,6 +302,7 @@ func TestByWhichToolAndWhom(t *testing.T) {
 			managed("kubectl", 92, "scale", `{"f:spec":{"f:replicas":{}}}`),
 			managed("keda", 93, "", `{"f:spec":{"f:replicas":{}}}`),
 		}}, "", "kubectl-edit"},
+		"the change of the revision was taken back": {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{managed("helm", 39, "", ofTemplate)}}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
