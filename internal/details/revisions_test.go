@@ -110,6 +110,22 @@ spec:
 			"secret settings added",
 			"secret tokens removed",
 		}},
+		"on which nodes and as whom pods run": {before + `
+  affinity: {nodeAffinity: {}}
+  nodeSelector: {disk: s3cret}
+  priorityClassName: s3cret
+  securityContext: {runAsUser: 1}
+  serviceAccount: s3cret
+  serviceAccountName: s3cret
+  tolerations: [{key: s3cret}]
+`, []string{
+			"affinity added",
+			"nodeSelector added",
+			"priorityClassName changed",
+			"securityContext added",
+			"serviceAccountName changed",
+			"tolerations added",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := compare(template(t, before), template(t, tt.after))
