@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver"
@@ -64,6 +65,19 @@ func TestStartFailsForAConfigurationThatTheUserMustFix(t *testing.T) {
 			require.NoError(t, r.Shutdown(t.Context()))
 		})
 	}
+}
+
+func TestAReceiverWhoseOnlySignalIsDisabledDoesNotStart(t *testing.T) {
+	factory, settings, next := kubeeventsreceiver.NewFactory(), receivertest.NewNopSettings(metadata.Type), consumertest.NewNop()
+	start := func(r component.Component, err error) error {
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, r.Shutdown(t.Context())) }()
+		return r.Start(t.Context(), componenttest.NewNopHost())
+	}
+	logs, err := factory.CreateLogs(t.Context(), settings, harness.Configured(t, "events: {k8s.event: {enabled: false}}"), next)
+	require.ErrorContains(t, start(logs, err), "events.k8s.event.enabled: false, and no metrics pipeline has the receiver")
+	metrics, err := factory.CreateMetrics(t.Context(), settings, harness.Configured(t, "metrics: {k8s.event.occurrences: {enabled: false}}"), next)
+	require.ErrorContains(t, start(metrics, err), "metrics.k8s.event.occurrences.enabled: false, and no logs pipeline has the receiver")
 }
 
 func TestShutdown(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/loop"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
+	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -88,6 +89,9 @@ func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
 }
 
 func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
+	if err := r.checkOutput(); err != nil {
+		return err
+	}
 	restConfig, err := kubeclient.RESTConfig(r.config.auth(), r.settings.BuildInfo.Version)
 	if err != nil {
 		return err
@@ -120,6 +124,19 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	}
 	r.launch()
 	return nil
+}
+
+// checkOutput returns an error if all pipelines are of the signal that is disabled. This is not known
+// before each pipeline has been created.
+func (r *eventsReceiver) checkOutput() error {
+	if r.logs != nil || r.metrics != nil {
+		return nil
+	}
+	key, other := "events.k8s.event", "metrics"
+	if r.config.Events.K8sEvent.Enabled {
+		key, other = "metrics."+series.MetricName, "logs"
+	}
+	return fmt.Errorf("%s.enabled: false, and no %s pipeline has the receiver, so nothing would be emitted; set it to true, or add the receiver to a %s pipeline", key, other, other)
 }
 
 func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolver, error) {

@@ -26,6 +26,9 @@ const (
 	// clockSlack is how much the time of an Event, and that of an object, may be off: they have whole seconds,
 	// and clocks of their own.
 	clockSlack = time.Second
+	// begunWithin is how long the controller may take to begin a revision after the template changed. It usually
+	// takes less than a second. If it took longer, an undo may have removed the change that began the revision.
+	begunWithin = 10 * time.Second
 )
 
 // scaledUp returns the ReplicaSet that a Deployment has scaled up.
@@ -335,10 +338,11 @@ func owns(fields json.RawMessage, names []string) bool {
 }
 
 // addTools adds which tool deployed a workload, of a kind as GROUP/KIND, and who changed its template last. A change
-// after a revision began is of a later one.
+// after a revision began is of a later one, and a change long before is of an earlier one.
 func addTools(to *observation.Details, kind string, of *metadata, began time.Time) {
 	to.DeployedBy = deployedBy(kind, of)
-	if last := lastChange(of.ManagedFields, "f:spec/f:template"); !last.at.After(began) {
+	last := lastChange(of.ManagedFields, "f:spec/f:template")
+	if age := began.Sub(last.at); age >= 0 && age <= begunWithin {
 		to.ChangedBy, to.ChangedAt = last.by, last.at
 	}
 }

@@ -110,6 +110,22 @@ spec:
 			"secret settings added",
 			"secret tokens removed",
 		}},
+		"on which nodes and as whom pods run": {before + `
+  affinity: {nodeAffinity: {}}
+  nodeSelector: {disk: s3cret}
+  priorityClassName: s3cret
+  securityContext: {runAsUser: 1}
+  serviceAccount: s3cret
+  serviceAccountName: s3cret
+  tolerations: [{key: s3cret}]
+`, []string{
+			"affinity added",
+			"nodeSelector added",
+			"priorityClassName changed",
+			"securityContext added",
+			"serviceAccountName changed",
+			"tolerations added",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := compare(template(t, before), template(t, tt.after))
@@ -285,7 +301,7 @@ func TestByWhichToolAndWhom(t *testing.T) {
 		"Argo CD, the annotation of another object": {metav1.ObjectMeta{Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "front:apps/Deployment:shop/api"}}, "", ""},
 		"Argo CD, label": {metav1.ObjectMeta{
 			Labels:        map[string]string{"app.kubernetes.io/instance": "front"},
-			ManagedFields: []metav1.ManagedFieldsEntry{managed("argocd-controller", 1, "", ofTemplate)},
+			ManagedFields: []metav1.ManagedFieldsEntry{managed("argocd-controller", 59, "", ofTemplate)},
 		}, "application.argoproj.io/front", "argocd-controller"},
 		"a label that everybody sets": {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/instance": "front"}}, "", ""},
 		"Flux, Kustomization":         {metav1.ObjectMeta{Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps"}}, "kustomization.kustomize.toolkit.fluxcd.io/apps", ""},
@@ -302,6 +318,7 @@ func TestByWhichToolAndWhom(t *testing.T) {
 			managed("kubectl", 92, "scale", `{"f:spec":{"f:replicas":{}}}`),
 			managed("keda", 93, "", `{"f:spec":{"f:replicas":{}}}`),
 		}}, "", "kubectl-edit"},
+		"the change of the revision was taken back": {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{managed("helm", 39, "", ofTemplate)}}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)

@@ -111,6 +111,16 @@ func settingsOf(t corev1.PodTemplateSpec) map[string]setting {
 			c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
 		}
 	}
+	spec := &t.Spec
+	hide("affinity", spec.Affinity)
+	hide("nodeSelector", spec.NodeSelector)
+	hide("priorityClassName", spec.PriorityClassName)
+	hide("securityContext", spec.SecurityContext)
+	hide("serviceAccountName", spec.ServiceAccountName)
+	hide("tolerations", spec.Tolerations)
+	spec.Affinity, spec.NodeSelector, spec.SecurityContext, spec.Tolerations = nil, nil, nil, nil
+	// The API server copies the name of the service account into a deprecated field.
+	spec.PriorityClassName, spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", "", ""
 	t.Annotations = nil
 	for _, revision := range append(slices.Clone(hashes), "controller-revision-hash", "pod-template-generation") {
 		delete(t.Labels, revision)

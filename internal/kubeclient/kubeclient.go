@@ -216,20 +216,27 @@ func Events(config *rest.Config) (*rest.RESTClient, error) {
 func Close(client *rest.RESTClient) { utilnet.CloseIdleConnectionsFor(client.Client.Transport) }
 
 // answers passes on only what the Kubernetes API may have answered. A page of HTML with status 200
-// comes from a proxy before it, and must not count as an answer.
+// comes from a proxy before it, and must not count as an answer. A port with TLS answers a request
+// without TLS with status 400, and client-go would report only an unknown reason.
 type answers struct{ http.RoundTripper }
 
 func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := a.RoundTripper.RoundTrip(request)
-	if err != nil || response.StatusCode != http.StatusOK {
+	if err != nil {
 		return response, err
 	}
 	contentType := response.Header.Get("Content-Type")
-	if mediaType, _, _ := mime.ParseMediaType(contentType); mediaType == protobuf || mediaType == json {
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	switch isOfAPI := mediaType == protobuf || mediaType == json; {
+	case !isOfAPI && response.StatusCode == http.StatusOK:
+		err = fmt.Errorf("the answer has the content type %q, so it is not from a Kubernetes API server: check the address, and proxies before it", contentType)
+	case !isOfAPI && response.StatusCode == http.StatusBadRequest && request.URL.Scheme == "http":
+		err = errors.New("the address begins with http://; use https:// for a port with TLS")
+	default:
 		return response, nil
 	}
 	_ = response.Body.Close()
-	return nil, fmt.Errorf("the answer has the content type %q, so it is not from a Kubernetes API server: check the address, and proxies before it", contentType)
+	return nil, err
 }
 
 // WrappedRoundTripper lets utilnet find the connections.

@@ -167,25 +167,35 @@ func (a answer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestAnAnswerThatIsNotOfAnAPIServer(t *testing.T) {
-	const namespace = `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "uid"}}`
+	const (
+		namespace = `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "uid"}}`
+		another   = "not from a Kubernetes API server"
+	)
 	for name, test := range map[string]struct {
-		answer answer
-		want   string // the UID; empty: an error
+		host     string
+		answer   answer
+		uid, err string
 	}{
-		"JSON":                    {answer{http.StatusOK, "application/json; charset=utf-8", namespace}, "uid"},
-		"a page":                  {answer{http.StatusOK, "text/html", namespace}, ""},
-		"no content type":         {answer{http.StatusOK, "", namespace}, ""},
-		"a page that is an error": {answer{http.StatusBadGateway, "text/html", "<html>"}, ""},
+		"JSON":                      {"https://there", answer{http.StatusOK, "application/json; charset=utf-8", namespace}, "uid", ""},
+		"a page":                    {"https://there", answer{http.StatusOK, "text/html", namespace}, "", another},
+		"no content type":           {"https://there", answer{http.StatusOK, "", namespace}, "", another},
+		"a page that is an error":   {"https://there", answer{http.StatusBadGateway, "text/html", "<html>"}, "", "an error on the server"},
+		"http:// for a port of TLS": {"http://there", answer{http.StatusBadRequest, "", "no TLS"}, "", "the address begins with http://; use https:// for a port with TLS"},
+		"a bad request over http":   {"http://there", answer{http.StatusBadRequest, "application/json", "{}"}, "", ""},
+		"a bad request over https":  {"https://there", answer{http.StatusBadRequest, "", ""}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := &rest.Config{Host: "https://there", Transport: test.answer}
+			config := &rest.Config{Host: test.host, Transport: test.answer}
 			client, err := Events(config)
 			require.NoError(t, err)
 			assert.Nil(t, config.GroupVersion, "others use the configuration, too")
 			uid, err := ClusterUID(t.Context(), client, zap.NewNop())
-			assert.Equal(t, test.want, uid)
-			assert.Equal(t, test.want == "", err != nil)
-			assert.Equal(t, name == "a page" || name == "no content type", err != nil && strings.Contains(err.Error(), "not from a Kubernetes API server"))
+			assert.Equal(t, test.uid, uid)
+			if test.err == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorContains(t, err, test.err)
+			}
 		})
 	}
 }

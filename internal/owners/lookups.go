@@ -141,14 +141,10 @@ func (l *lookups) namespace(n needs, involved *resolver.Object) *resolver.Object
 
 // node returns the Node that k8s.node.name names.
 func (l *lookups) node(n needs, chain []*resolver.Object, ev *corev1.Event) *resolver.Object {
-	name, onChain := event.Node(ev, chain)
-	if onChain != nil {
+	if _, onChain := event.Node(ev, chain); onChain != nil {
 		return onChain
 	}
-	if found := l.found(n.node); found != nil && found.Name == name {
-		return found
-	}
-	return nil
+	return l.found(n.node)
 }
 
 // found returns what was looked up. An object that was not found has neither labels nor

@@ -242,6 +242,9 @@ func TestWithoutARuleNothingMoreIsLookedUp(t *testing.T) {
 			assert.Equal(t, []string{f.api.Path(pod), f.api.Path(deployment)}, f.api.SeenObjects())
 		})
 	}
+	t.Run("an event that names no Node needs none", func(t *testing.T) {
+		assert.Empty(t, newLookups([]observation.Observation{about(pod, "")}, extract.Uses{Node: true}).named)
+	})
 	t.Run("a Node's event needs the Namespace in which it is stored", func(t *testing.T) {
 		f := newFixture(t, fromNamespace)
 		f.Resolve(t.Context(), []observation.Observation{about(node1, "node-1")})
