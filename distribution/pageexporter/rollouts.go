@@ -158,9 +158,15 @@ func (s *span) Label() string {
 // Notes returns what a rollout's attributes say, without the words that all have.
 func (s *span) Notes() (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Attributes)) {
-		if short, ok := strings.CutPrefix(name, "k8s.rollout."); ok {
-			notes = append(notes, fmt.Sprintf("%s: %v", short, s.Attributes[name]))
+		short, ok := strings.CutPrefix(name, "k8s.rollout.")
+		if !ok {
+			continue
 		}
+		value := s.Attributes[name]
+		if list, isList := value.([]string); isList {
+			value = "[" + strings.Join(list, "; ") + "]"
+		}
+		notes = append(notes, fmt.Sprintf("%s: %v", short, value))
 	}
 	return notes
 }
