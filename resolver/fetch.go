@@ -107,7 +107,7 @@ func (f *fetcher) do(request func(context.Context) error) error {
 	err := request(ctx)
 	// A request that Close ended shows nothing about the API server.
 	if f.observer != nil && !f.background.isClosed() {
-		f.observer.LookupDone(ResolutionOf(err), time.Since(sentAt))
+		f.observer.LookupDone(err, time.Since(sentAt))
 	}
 	return err
 }

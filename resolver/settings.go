@@ -78,9 +78,8 @@ func (s Settings) withDefaults() (Settings, error) {
 // Observer observes the resolver's requests. Its methods are called concurrently and must not
 // block.
 type Observer interface {
-	// LookupDone is called after each request. The failure is empty if it brought an object or a list,
-	// else what ResolutionOf returns.
-	LookupDone(failure Resolution, took time.Duration)
+	// LookupDone is called after each request. The error is nil if it brought an object or a list.
+	LookupDone(err error, took time.Duration)
 	// CacheHit is called for each object that the resolver returned without a request.
 	CacheHit()
 	// Forbidden is called after each request that failed because the permission for verb ("get" or

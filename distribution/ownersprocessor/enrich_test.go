@@ -19,11 +19,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/ownersprocessor/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/ownersprocessor/internal/metadatatest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -552,6 +556,45 @@ func TestASmallTableHoldsTogether(t *testing.T) {
 			defer e.table.mu.Unlock()
 			assert.LessOrEqual(t, len(e.table.byUID), 1)
 			assert.LessOrEqual(t, e.table.entries.Len(), 1)
+		})
+	}
+}
+
+func TestAnOutageIsLoggedOnceUntilItsEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault fault
+		cause string
+	}{
+		"nothing listens at the address": {fault{isDown: true}, "connection refused"},
+		"the token is wrong":             {fault{status: http.StatusUnauthorized}, "credentials"},
+		"a permission is missing":        {fault{status: http.StatusForbidden}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				core, logged := observer.New(zap.InfoLevel)
+				settings := processortest.NewNopSettings(metadata.Type)
+				settings.Logger = zap.New(core)
+				api := &faulty{RoundTripper: newCluster()}
+				e := newEnricherWith(t, api, nil, settings)
+				api.fail("/", test.fault)
+				for range 5 {
+					send(t, e, pod, database)
+					time.Sleep(unknownFor)
+				}
+				api.heal()
+				for range 3 {
+					time.Sleep(unknownFor)
+					send(t, e, pod, database)
+				}
+				outages := logged.FilterMessageSnippet("Cannot read objects").All()
+				if test.cause == "" {
+					assert.Empty(t, outages, "the message about permissions is enough")
+					return
+				}
+				require.Len(t, outages, 1)
+				assert.Contains(t, outages[0].ContextMap()["error"], test.cause)
+				assert.Equal(t, 1, logged.FilterMessage("The API server answers again").Len())
+			})
 		})
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/ownersprocessor/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/rights"
@@ -39,9 +41,11 @@ func outcomeOf(failure resolver.Resolution) outcome {
 // counts has the number of resources by outcome.
 type counts [len(outcomes)]int64
 
-// telemetry counts resources and requests, and logs missing permissions. It implements resolver.Observer.
+// telemetry counts resources and requests, and logs missing permissions and outages of the API server. It implements
+// resolver.Observer.
 type telemetry struct {
 	*rights.Missing
+	outage
 	builder  *metadata.TelemetryBuilder
 	id       attribute.KeyValue
 	outcomes [len(outcomes)][]metric.AddOption
@@ -52,7 +56,7 @@ func newTelemetry(settings processor.Settings) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{Missing: rights.NewMissing(settings.Logger), builder: builder, id: attribute.String("processor", settings.ID.String())}
+	t := &telemetry{Missing: rights.NewMissing(settings.Logger), outage: outage{logger: settings.Logger}, builder: builder, id: attribute.String("processor", settings.ID.String())}
 	for o, name := range outcomes {
 		t.outcomes[o] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(t.id, attribute.String("result", name)))}
 	}
@@ -68,10 +72,38 @@ func (t *telemetry) count(ctx context.Context, all *counts) {
 }
 
 // LookupDone implements resolver.Observer.
-func (t *telemetry) LookupDone(failure resolver.Resolution, _ time.Duration) {
-	result := cmp.Or(string(failure), "found")
+func (t *telemetry) LookupDone(err error, _ time.Duration) {
+	t.note(err)
+	result := cmp.Or(string(resolver.ResolutionOf(err)), "found")
 	t.builder.KubeOwnersRequests.Add(context.Background(), 1, metric.WithAttributes(t.id, attribute.String("result", result)))
 }
 
 // CacheHit implements resolver.Observer.
 func (*telemetry) CacheHit() {}
+
+// logInterval is the minimum time between two logged outages: one kind of object may fail while others work.
+const logInterval = 10 * time.Minute
+
+// outage logs that requests get no answer, once until they do again.
+type outage struct {
+	logger *zap.Logger
+
+	mu       sync.Mutex // guards the following
+	isOn     bool
+	loggedAt time.Time
+}
+
+// note notes how a request ended.
+func (o *outage) note(err error) {
+	isFailure := err != nil && !resolver.IsAnswer(err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case isFailure && !o.isOn && time.Since(o.loggedAt) >= logInterval:
+		o.isOn, o.loggedAt = true, time.Now()
+		o.logger.Warn("Cannot read objects from the API server; retrying. Resources of unknown objects get no workload. Check its address and the credentials", zap.Error(err))
+	case !isFailure && o.isOn:
+		o.isOn = false
+		o.logger.Info("The API server answers again")
+	}
+}

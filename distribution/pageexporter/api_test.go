@@ -36,7 +36,7 @@ func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 	b := boardOf(imageChange)
 	id := viewOf(b, everything(t)).at().Problems()[0].Key.ID()
 	for file, path := range map[string]string{
-		"problems": "/api/problems", "changes": "/prefix/api/changes?before=2026-03-01T10:04:00Z", "workloads": "/api/workloads/",
+		"problems": "/api/problems", "changes": "/prefix/api/changes?until=2026-03-01T10:04:00Z", "workloads": "/api/workloads/",
 		"workload": "/api/workloads/" + id, "events": "/api/events?type=Warning&limit=1",
 	} {
 		status, body := fetch(t, b, path)
@@ -50,23 +50,22 @@ func TestTheAnswersAreAsTheyAreRecorded(t *testing.T) {
 func TestABadParameterIsNamed(t *testing.T) {
 	b := boardOf("")
 	for query, want := range map[string]string{
-		"minutes=7":                    `minutes is \"7\": it can be 5, 10, 30 or 60`,
-		"minutes=x":                    `minutes is \"x\"`,
-		"from=yesterday":               `from is \"yesterday\": it can be a time such as`,
-		"until=1":                      `until is \"1\"`,
-		"before=10000-01-01T00:00:00Z": `before is \"10000`,
-		"until=2026-03-01T08:00":       "until is 2026-03-01T08:00:00Z: the page has one hour, so use a time after 2026-03-01T09:",
+		"minutes=7":                   `minutes is \"7\": it can be 5, 10, 30 or 60`,
+		"minutes=x":                   `minutes is \"x\"`,
+		"from=yesterday":              `from is \"yesterday\": it can be a time such as`,
+		"until=1":                     `until is \"1\"`,
+		"until=10000-01-01T00:00:00Z": `until is \"10000`,
+		"until=2026-03-01T08:00":      "until is 2026-03-01T08:00:00Z: the page has one hour, so use a time after 2026-03-01T09:",
 		"from=2026-03-01T12:00&until=2026-03-01T11:00": "from is 2026-03-01T12:00:00Z: it must be earlier than until",
 		"until=0000-01-01T00:00:00%2B23:59":            `until is \"0000-01-01T00:00:00+23:59\": it can be a time such as`,
 		"from=9999-12-31T23:59:59-23:59":               `from is \"9999-12-31T23:59:59-23:59\"`,
 		"limit=0":                                      "limit is", "limit=1001": "limit is",
-		"type=foo":                          `type is \"foo\": it can be Normal or Warning`,
-		"reason=Failed&reason=BackOff":      "reason is there 2 times: choose one value",
-		"minutes=30&until=2026-03-01T12:00": "minutes is 30, and until chooses another time: remove one of them",
-		"minutes=60&from=2026-03-01T11:00&time=2026-03-01T12:00": "minutes is 60, and time chooses another time",
-		"before=2026-03-01T12:00&until=2026-03-01T12:00":         "before and until are names of the same time: choose one",
-		"from=2026-03-01T12:00&before=2026-03-01T11:00":          "from is 2026-03-01T12:00:00Z: it must be earlier than before",
-		"name=x":                             `\"name\" is not a parameter: use before, from,`,
+		"type=foo":                           `type is \"foo\": it can be Normal or Warning`,
+		"reason=Failed&reason=BackOff":       "reason is there 2 times: choose one value",
+		"minutes=30&until=2026-03-01T12:00":  "minutes is 30, and until chooses another time: remove one of them",
+		"minutes=60&from=2026-03-01T11:00":   "minutes is 60, and from chooses another time",
+		"before=2026-03-01T12:00":            `\"before\" is not a parameter: use from, limit, manifest, minutes, namespace, reason, type, until, workload`,
+		"name=x":                             `\"name\" is not a parameter: use from, limit,`,
 		"reason=" + strings.Repeat("x", 513): "reason is longer than 512 bytes",
 	} {
 		for _, path := range []string{"/api/problems", "/api/changes", "/api/workloads", "/api/events", "/api/workloads/w"} {

@@ -34,7 +34,7 @@ const (
 	maxLimit     = 1000
 )
 
-// parameters are those of addresses. Each sets a part of the filter.
+// parameters are those of addresses and the arguments of tools. Each sets a part of the filter.
 var parameters = map[string]func(f *filter, value string) error{
 	"namespace": func(f *filter, value string) error { f.Namespace = value; return nil },
 	"workload":  func(f *filter, value string) error { f.Workload = value; return nil },
@@ -70,15 +70,31 @@ var parameters = map[string]func(f *filter, value string) error{
 // maxValue is the number of bytes of a value. Names, and reasons, are shorter.
 const maxValue = 512
 
-// filterFrom reads an address. An empty value is one that was not chosen. The error names the parameter.
+// addressed are the parameters of all addresses. Tools have other names for until. Only
+// problems and changes have since: a connector remembers them.
+var addressed = []string{"from", "limit", "manifest", "minutes", "namespace", "reason", "type", "until", "workload"}
+
+// checkNames returns an error if the address of an answer does not take a parameter.
+func checkNames(query url.Values, answer string) error {
+	taken := addressed
+	if answer == "problems" || answer == "changes" {
+		taken = append(slices.Clone(addressed), "since")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(taken, name) {
+			return fmt.Errorf("%.100q is not a parameter: use %s", name, strings.Join(taken, ", "))
+		}
+	}
+	return nil
+}
+
+// filterFrom reads parameters, all of which are known. An empty value is one that was not chosen. The error names the
+// parameter.
 func filterFrom(query url.Values) (filter, error) {
 	f := filter{Limit: defaultLimit}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		set, known := parameters[name]
 		value := query.Get(name)
 		switch {
-		case !known:
-			return f, fmt.Errorf("%.100q is not a parameter: use %s", name, strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		case len(query[name]) > 1:
 			return f, fmt.Errorf("%s is there %d times: choose one value", name, len(query[name]))
 		case len(value) > maxValue:
@@ -86,7 +102,7 @@ func filterFrom(query url.Values) (filter, error) {
 		case value == "":
 			continue
 		}
-		if err := set(&f, value); err != nil {
+		if err := parameters[name](&f, value); err != nil {
 			return f, fmt.Errorf("%s is %.100q: %w", name, value, err)
 		}
 	}
@@ -99,8 +115,6 @@ func (f *filter) settle(query url.Values) error {
 	switch isChosen := f.chosenTime(); {
 	case !f.Since.IsZero() && (f.Reason != "" || f.Type != "" || f.Manifest != ""):
 		return errors.New("since goes together with namespace and workload only: what is remembered has no reason, type and manifest")
-	case len(ends) > 1:
-		return fmt.Errorf("%s are names of the same time: choose one", strings.Join(ends, " and "))
 	case !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until):
 		return fmt.Errorf("from is %s: it must be earlier than %s", f.From.Format(time.RFC3339), ends[0])
 	case isChosen && f.Minutes != 0:

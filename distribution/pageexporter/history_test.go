@@ -112,7 +112,7 @@ func TestProblemsOfThirtyDays(t *testing.T) {
 	assert.Contains(t, text, `"history":[{"id":"told"`)
 
 	for path, want := range map[string]string{
-		"/api/events?since=2026-02-20T00:00:00Z":                  "since is for api/problems and api/changes only",
+		"/api/events?since=2026-02-20T00:00:00Z":                  `\"since\" is not a parameter`,
 		"/api/problems?since=2026-02-20T00:00:00Z&type=Warning":   "since goes together with namespace and workload only",
 		"/api/changes?since=2026-02-20T00:00:00Z&reason=BackOff":  "since goes together with namespace and workload only",
 		"/api/problems?since=2026-02-20T00:00:00Z&manifest=front": "since goes together with namespace and workload only",

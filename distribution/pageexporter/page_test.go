@@ -95,7 +95,7 @@ func TestTheTimelineShowsPodsThatFailedFirst(t *testing.T) {
 	for i := range many.Warnings {
 		many.Warnings[i].Time = story.Epoch.Add(time.Duration(i) * time.Second)
 	}
-	many.draw()
+	many.draw(story.Epoch)
 	assert.Len(t, many.Marks, marksShown)
 	assert.Equal(t, marksShown+7, many.Warned)
 	assert.InDelta(t, 0, many.Spans[0].X, 0)

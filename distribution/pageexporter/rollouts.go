@@ -38,6 +38,8 @@ type span struct {
 	Total      totals         `json:"total,omitempty"`
 
 	// In a timeline with an axis from 0 to 100.
+	GoesOn   bool      `json:"-"`
+	Until    time.Time `json:"-"` // the end of the bar: the span's, or that of the page if it goes on
 	X, Width float64   `json:"-"`
 	Marks    []float64 `json:"-"` // of warnings, also of those below
 	Warned   int       `json:"-"` // how many there are
@@ -71,8 +73,9 @@ func (v *view) rollouts(pods int) []*span {
 		}
 	}
 	slices.Reverse(tops)
+	_, until := v.query().Window(v.now)
 	for _, s := range tops {
-		s.draw()
+		s.draw(until)
 		s.cut(pods)
 	}
 	return tops
@@ -81,7 +84,7 @@ func (v *view) rollouts(pods int) []*span {
 func spanOf(r *rollout.Span) *span {
 	s := &span{
 		Name: r.Name, TraceID: hex.EncodeToString(r.Trace[:]), SpanID: hex.EncodeToString(r.ID[:]),
-		Start: timeAt(r.Start), End: timeAt(r.End), Error: r.Error, Attributes: r.Attributes,
+		Start: timeAt(r.Start), End: timeAt(r.End), Error: r.Error, Attributes: r.Attributes, GoesOn: r.GoesOn,
 	}
 	for _, w := range r.Warnings {
 		s.Warnings = append(s.Warnings, spanWarning{timeAt(w.At), w.Reason, w.Attributes})
@@ -96,10 +99,14 @@ const minWidth = 0.6
 
 // draw sets the places on the axis. Each rollout has an axis of its own: a start takes seconds, and
 // rollouts can be an hour apart.
-func (s *span) draw() {
+func (s *span) draw(until time.Time) {
 	var moments []time.Time
 	s.walk(func(below *span) {
-		moments = append(moments, below.Start, below.End)
+		below.Until = below.End
+		if below.GoesOn && until.After(below.End) {
+			below.Until = until
+		}
+		moments = append(moments, below.Start, below.Until)
 		for _, w := range below.Warnings {
 			moments = append(moments, w.Time)
 		}
@@ -109,7 +116,7 @@ func (s *span) draw() {
 	at := func(t time.Time) float64 { return min(100-minWidth, 100*float64(t.Sub(from))/float64(whole)) }
 	s.walk(func(drawn *span) {
 		drawn.X = at(drawn.Start)
-		drawn.Width = max(minWidth, at(drawn.End)-drawn.X)
+		drawn.Width = max(minWidth, at(drawn.Until)-drawn.X)
 		drawn.walk(func(below *span) {
 			drawn.Warned += len(below.Warnings)
 			for _, w := range first(below.Warnings, marksShown-len(drawn.Marks)) {
@@ -158,9 +165,15 @@ func (s *span) Label() string {
 // Notes returns what a rollout's attributes say, without the words that all have.
 func (s *span) Notes() (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Attributes)) {
-		if short, ok := strings.CutPrefix(name, "k8s.rollout."); ok {
-			notes = append(notes, fmt.Sprintf("%s: %v", short, s.Attributes[name]))
+		short, ok := strings.CutPrefix(name, "k8s.rollout.")
+		if !ok {
+			continue
 		}
+		value := s.Attributes[name]
+		if list, isList := value.([]string); isList {
+			value = "[" + strings.Join(list, "; ") + "]"
+		}
+		notes = append(notes, fmt.Sprintf("%s: %v", short, value))
 	}
 	return notes
 }

@@ -96,13 +96,14 @@ func (h *handler) serveAgents(w http.ResponseWriter, r *http.Request) {
 // serve answers with what compute returns, or what it returned a moment ago. A browser that has the same
 // answer already does not get it again.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, name, workload string, in format, compute func(*view) ([]byte, error)) {
-	f, err := filterFrom(r.URL.Query())
+	query := r.URL.Query()
+	err := checkNames(query, name)
+	var f filter
+	if err == nil {
+		f, err = filterFrom(query)
+	}
 	if err != nil {
 		serveError(w, requestError{err, http.StatusBadRequest}, in)
-		return
-	}
-	if !f.Since.IsZero() && name != "problems" && name != "changes" {
-		serveError(w, requestError{errors.New("since is for api/problems and api/changes only"), http.StatusBadRequest}, in)
 		return
 	}
 	f.Workload = cmp.Or(workload, f.Workload)

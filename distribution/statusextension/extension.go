@@ -29,12 +29,15 @@ var (
 	pageType      = component.MustNewType("event_page")
 )
 
+// Config has no options.
+type Config struct{}
+
 // NewFactory returns the factory of the extension.
 func NewFactory() extension.Factory {
 	create := func(context.Context, extension.Settings, component.Config) (extension.Extension, error) {
 		return New(), nil
 	}
-	return extension.NewFactory(extensionType, func() component.Config { return &struct{}{} }, create, component.StabilityLevelDevelopment)
+	return extension.NewFactory(extensionType, func() component.Config { return &Config{} }, create, component.StabilityLevelDevelopment)
 }
 
 // Extension knows whether the receivers whose records come to a page work, and which connector gets the same records as a

@@ -46,7 +46,7 @@ type server struct {
 	hang      chan struct{} // nil: nothing hangs
 }
 
-func (*server) LookupDone(resolver.Resolution, time.Duration) {}
+func (*server) LookupDone(error, time.Duration) {}
 
 func (s *server) Forbidden(verb string, resource schema.GroupResource, namespace string) {
 	s.mu.Lock()

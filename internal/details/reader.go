@@ -25,7 +25,7 @@ import (
 
 // Observer observes how reads end. Its methods may be called concurrently.
 type Observer interface {
-	LookupDone(failure resolver.Resolution, took time.Duration)
+	LookupDone(err error, took time.Duration)
 	Forbidden(verb string, resource schema.GroupResource, namespace string)
 }
 
@@ -197,9 +197,8 @@ func (r *reader) send(ctx context.Context, p path, into any) resolver.Resolution
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return resolver.ResolutionUnavailable // The process or the term ends, which shows nothing.
 	}
-	failure := resolver.ResolutionOf(err)
-	r.note(p, failure, isAnswered, time.Since(sentAt))
-	return failure
+	r.note(p, err, isAnswered, time.Since(sentAt))
+	return resolver.ResolutionOf(err)
 }
 
 // decode sends a request and decodes its answer. isAnswered is true also for one that is too large, or rejects
@@ -230,8 +229,9 @@ func (p path) absolute() []string {
 }
 
 // note notes how a read ended.
-func (r *reader) note(p path, failure resolver.Resolution, isAnswered bool, took time.Duration) {
-	r.observer.LookupDone(failure, took)
+func (r *reader) note(p path, err error, isAnswered bool, took time.Duration) {
+	r.observer.LookupDone(err, took)
+	failure := resolver.ResolutionOf(err)
 	if failure == resolver.ResolutionForbidden {
 		r.observer.Forbidden(p.verb(), p.gr(), p.namespace)
 	}

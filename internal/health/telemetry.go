@@ -191,8 +191,8 @@ func (t *Telemetry) NotSaved() {
 }
 
 // LookupDone implements resolver.Observer.
-func (t *Telemetry) LookupDone(failure resolver.Resolution, took time.Duration) {
-	result := cmp.Or(string(failure), "found")
+func (t *Telemetry) LookupDone(err error, took time.Duration) {
+	result := cmp.Or(string(resolver.ResolutionOf(err)), "found")
 	t.builder.KubeEventsOwnerLookups.Add(context.Background(), 1, t.id, metric.WithAttributes(attribute.String("result", result)))
 	t.builder.KubeEventsOwnerLookupDuration.Record(context.Background(), took.Seconds(), t.id)
 }

@@ -76,7 +76,7 @@ func measureEverything(t *testing.T, id string, collector *componenttest.Telemet
 	telemetry.Dropped(1)
 	telemetry.NotSaved()
 	telemetry.Restarting("", watch.CauseExpired, nil)
-	telemetry.LookupDone("", time.Second)
+	telemetry.LookupDone(nil, time.Second)
 	telemetry.Forbidden("get", schema.GroupResource{Resource: "pods"}, "")
 }
 

@@ -101,13 +101,13 @@ func (o *observed) Forbidden(verb string, resource schema.GroupResource, namespa
 	o.refused = append(o.refused, verb+" "+resource.String()+" in "+namespace)
 }
 
-func (o *observed) LookupDone(failure resolver.Resolution, _ time.Duration) {
+func (o *observed) LookupDone(err error, _ time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.results == nil {
 		o.results = make(map[string]int)
 	}
-	o.results[cmp.Or(string(failure), "found")]++
+	o.results[cmp.Or(string(resolver.ResolutionOf(err)), "found")]++
 }
 
 func (o *observed) CacheHit() {

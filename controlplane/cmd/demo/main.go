@@ -107,12 +107,16 @@ func (s show) showDemo(ctx context.Context) (code int, err error) {
 	}
 	say("API server, controllers and scheduler are real; nodes and pods are simulated (kwok): no container runs, and every image exists")
 	say("to cause a problem: "+breakage, cp.Kubeconfig())
+	say("to end it: "+repair, cp.Kubeconfig())
 	return s.perform(ctx, cp.Kubeconfig(), func(ctx context.Context) error { return demo.Run(ctx, cp.RESTConfig()) })
 }
 
 // breakage is a command that makes a workload fail: no node has this label. It names the demo's
 // kubeconfig, so that it cannot reach another cluster.
 const breakage = `KUBECONFIG=%s kubectl --namespace demo patch deployment shop --patch '{"spec": {"template": {"spec": {"nodeSelector": {"disk": "gold"}}}}}'`
+
+// repair is the command that ends this problem.
+const repair = `KUBECONFIG=%s kubectl --namespace demo rollout undo deployment shop`
 
 // perform runs the Collector and happen concurrently, until ctx or one of the two ends. Then it
 // stops the Collector before happen.

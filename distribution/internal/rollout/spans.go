@@ -23,6 +23,7 @@ type Span struct {
 	Attributes map[string]any // string, int64, or []string
 	Warnings   []Warning
 	Error      string // why the span failed; empty: it did not
+	GoesOn     bool   // it is of a rollout that is neither complete nor over: its end is the last event
 }
 
 // Warning is an Event on a span.
@@ -111,6 +112,7 @@ func (w *Workload) rollout(h history, x *run) Span {
 			s.End = max(s.End, v.active)
 		}
 	}
+	s.GoesOn = summary.Outcome != Complete && !summary.IsOver && !x.jobEnded()
 	if summary.Outcome == Failed {
 		s.Error = x.failure()
 	}
