@@ -54,7 +54,7 @@ type fixture struct {
 
 // LookupDone, CacheHit and Forbidden implement resolver.Observer.
 func (*fixture) LookupDone(error, time.Duration) {}
-func (*fixture) CacheHit()                                     {}
+func (*fixture) CacheHit()                       {}
 func (f *fixture) Forbidden(verb string, resource schema.GroupResource, _ string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
