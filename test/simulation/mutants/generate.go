@@ -159,28 +159,14 @@ func mayRepeat(e ast.Expr) bool {
 	return only
 }
 
-// statements leaves out one statement of a list at a time, and swaps two that follow each other.
+// statements leaves out one statement of a list at a time.
 func (g *generator) statements(list []ast.Stmt) {
-	for i := 0; i+1 < len(list); i++ {
-		first, second := g.text(list[i]), g.text(list[i+1])
-		if canBeLeftOut(list[i], first) && canBeLeftOut(list[i+1], second) && !strings.Contains(first+second, "%d") {
-			g.wrap(pair{list[i], list[i+1]}, "and what follows are swapped",
-				"if mutation.Swaps(%d) { "+second+"\n"+first+" } else { ", " }")
-			i++ // Pairs must not overlap.
-		}
-	}
 	for _, s := range list {
 		if canBeLeftOut(s, g.text(s)) {
 			g.wrap(s, "is left out", "if !mutation.LeavesOut(%d) { ", " }")
 		}
 	}
 }
-
-// pair is two statements that follow each other.
-type pair [2]ast.Stmt
-
-func (p pair) Pos() token.Pos { return p[0].Pos() }
-func (p pair) End() token.Pos { return p[1].End() }
 
 // canBeLeftOut excludes what does not compile without the statement, and what no promise is about:
 // logs. A program without an unlock ends at once.

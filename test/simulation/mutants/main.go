@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	each := flag.Int("each", 60, "how many mutants of each package to try, about")
+	each := flag.Int("each", 20, "how many mutants of each package to try, about")
 	only := flag.String("only", "", "try only the mutants whose name or file contains this text, "+
 		"or one of several with | between")
 	seeds := flag.Int("seeds", 100, "how many random environments may find a mutant; "+

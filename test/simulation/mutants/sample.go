@@ -56,7 +56,6 @@ func Always(n int, is bool) bool         { return is || differs(n) }
 func Never(n int, is bool) bool          { return is && !differs(n) }
 func IsAtLimit(n int, isEqual bool) bool { return isEqual && differs(n) }
 func LeavesOut(n int) bool               { return differs(n) }
-func Swaps(n int) bool                   { return differs(n) }
 
 func Other[T comparable](n int, is, other T) T {
 	if is != other && differs(n) {
