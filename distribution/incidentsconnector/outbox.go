@@ -60,9 +60,11 @@ func (o *outbox) deliver(ctx context.Context, now time.Time, to consumer.Logs) (
 	}
 	alone := 0 // records that get their own request
 	for len(o.items) > 0 {
-		group := o.next()
+		group := o.items[:1]
 		if alone > 0 {
-			group, alone = group[:1], alone-1
+			alone--
+		} else {
+			group = o.next()
 		}
 		failure := consume(ctx, group, to)
 		switch {

@@ -491,7 +491,7 @@ func TestAFullOutbox(t *testing.T) {
 	assert.Equal(t, 10, o.full)
 }
 
-// TestWhatAPipelineRejects: only a record that all exporters reject for good is dropped, and no others with it.
+// TestWhatAPipelineRejects: only a record that all exporters reject permanently is dropped, and no others with it.
 func TestWhatAPipelineRejects(t *testing.T) {
 	t.Parallel()
 	invalid := consumererror.NewPermanent(errors.New("invalid"))
@@ -500,9 +500,9 @@ func TestWhatAPipelineRejects(t *testing.T) {
 		sizes                       []int // of requests
 		delivered, dropped, waiting int
 	}{
-		"for good":                 {invalid, []int{3, 1, 1, 1}, 3, 1, 0},
+		"permanently":              {invalid, []int{3, 1, 1, 1}, 3, 1, 0},
 		"for now":                  {errors.New("full"), []int{3}, 0, 0, 3},
-		"one exporter for good":    {errors.Join(invalid, errors.New("full")), []int{3}, 0, 0, 3},
+		"one exporter permanently": {errors.Join(invalid, errors.New("full")), []int{3}, 0, 0, 3},
 		"it is accepted":           {nil, []int{3}, 3, 0, 0},
 		"the request is too large": {nil, []int{2, 1}, 3, 0, 0},
 	} {

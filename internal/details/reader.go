@@ -197,8 +197,10 @@ func (r *reader) send(ctx context.Context, p path, into any) resolver.Resolution
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return resolver.ResolutionUnavailable // The process or the term ends, which shows nothing.
 	}
-	r.note(p, err, isAnswered, time.Since(sentAt))
-	return resolver.ResolutionOf(err)
+	r.observer.LookupDone(err, time.Since(sentAt))
+	failure := resolver.ResolutionOf(err)
+	r.note(p, failure, isAnswered)
+	return failure
 }
 
 // decode sends a request and decodes its answer. isAnswered is true also for one that is too large, or rejects
@@ -229,9 +231,7 @@ func (p path) absolute() []string {
 }
 
 // note notes how a read ended.
-func (r *reader) note(p path, err error, isAnswered bool, took time.Duration) {
-	r.observer.LookupDone(err, took)
-	failure := resolver.ResolutionOf(err)
+func (r *reader) note(p path, failure resolver.Resolution, isAnswered bool) {
 	if failure == resolver.ResolutionForbidden {
 		r.observer.Forbidden(p.verb(), p.gr(), p.namespace)
 	}
