@@ -145,24 +145,26 @@ func (e etcd) remove(namespace string, names []string) int64 {
 // encode returns a key as etcd's JSON has it.
 func encode(key string) string { return base64.StdEncoding.EncodeToString([]byte(key)) }
 
+// compact waits until etcd has sent all events to all watches. It reads the object of an event again while
+// it sends the event, so after a compaction, the API server would end a watch that is behind, with an error.
 func (e etcd) compact(version int64) {
+	harness.Poll(longest, func() bool {
+		// An event is counted as pending before its watch no longer counts as slow, so this order misses none.
+		return e.count("slow_watcher_total") == 0 && e.count("pending_events_total") == 0
+	})
 	e.post("/v3/kv/compaction", map[string]any{"revision": version, "physical": true})
 }
 
-// begun: etcd counts its watches, and among them those that it has not brought to the present yet.
+// begun: etcd counts its watches.
 func (e etcd) begun() func() bool {
-	before, _ := e.watches()
-	return func() bool {
-		now, behind := e.watches()
-		return now > before && behind == 0
-	}
+	before := e.count("watcher_total")
+	return func() bool { return e.count("watcher_total") > before }
 }
 
-func (e etcd) watches() (all, behind float64) {
+func (e etcd) count(name string) float64 {
 	metrics, err := promtext.Get(e.t.Context(), e.url+"/metrics")
 	require.NoError(e.t, err)
-	const name = "etcd_debugging_mvcc_%swatcher_total"
-	return metrics.Sum(fmt.Sprintf(name, "")), metrics.Sum(fmt.Sprintf(name, "slow_"))
+	return metrics.Sum("etcd_debugging_mvcc_" + name)
 }
 
 // call is one request, the same for both servers but for the versions in it.
