@@ -30,9 +30,11 @@ type Observer interface {
 }
 
 const (
-	// readsPerSecond bounds the reads. Two seconds' reads may come at once. One namespace has half of them:
-	// anyone who may write Events there could otherwise take all.
+	// readsPerSecond bounds the reads over a long time, and burst those of a moment: a release that changes many
+	// workloads takes three reads for each. One namespace has half of both: anyone who may write Events there
+	// could otherwise take all.
 	readsPerSecond = 20
+	burst          = 600
 	readsAtOnce    = 16
 	// failuresInARow is the number of consecutive failures from which reads of a resource are answered at
 	// once. One timeout is enough. A read in the background, each retryAfter, closes this breaker.
@@ -105,7 +107,7 @@ func newReader(config *rest.Config, observer Observer) (*reader, error) {
 	ctx, end := context.WithCancel(context.Background())
 	return &reader{
 		client: client, observer: observer, ctx: ctx, end: end,
-		slots: semaphore.NewWeighted(readsAtOnce), all: rate.NewLimiter(readsPerSecond, 2*readsPerSecond),
+		slots: semaphore.NewWeighted(readsAtOnce), all: rate.NewLimiter(readsPerSecond, burst),
 		namespaces: newMemory[string, *rate.Limiter](), failed: newMemory[path, failedRead](),
 		breakers: map[schema.GroupResource]*breaker{},
 	}, nil
@@ -152,7 +154,7 @@ func (r *reader) refuses(p path) resolver.Resolution {
 	}
 	limiter, ok := r.namespaces.Get(p.namespace)
 	if !ok {
-		limiter = rate.NewLimiter(readsPerSecond/2, readsPerSecond)
+		limiter = rate.NewLimiter(readsPerSecond/2, burst/2)
 		r.namespaces.Add(p.namespace, limiter)
 	}
 	if !limiter.Allow() || !r.all.Allow() {
