@@ -115,17 +115,15 @@ cover: ## Test the packages of the receiver, and fail if less than 95 % of their
 		{ echo "less than 95 % is covered: go tool cover -html=$(COVERAGE) shows what is not"; exit 1; }
 
 OTHER_MODULES := $(filter-out . e2e $(RESOLVER),$(MODULES))
-.PHONY: test-all suite-all-e2e suite-distribution suite-oldest suite-race-simulation suite-more-simulation $(addprefix suite-,$(OTHER_MODULES))
-test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_PROGRAMS) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(SIMULATION) $(OLDEST) ## Test what make test leaves out: backends, chart, page, image, real node, the oldest Kubernetes, examples
-	$(call run_suites,all-e2e race-simulation more-simulation distribution $(OTHER_MODULES) oldest)
+.PHONY: test-all suite-all-e2e suite-distribution suite-race-simulation suite-more-simulation $(addprefix suite-,$(OTHER_MODULES))
+test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_PROGRAMS) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(SIMULATION) ## Test what make test leaves out: backends, chart, page, image, real node, examples
+	$(call run_suites,all-e2e race-simulation more-simulation distribution $(OTHER_MODULES))
 suite-all-e2e:
 	@$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")
 # What the page and the connector share. Most of it is functions of one goroutine, for which the race detector
 # costs minutes and finds nothing. The suites of the page and the connector use all of it with the race detector.
 suite-distribution:
 	@$(TEST) ./distribution/... && $(RACE) ./distribution/internal/incident ./distribution/internal/instance
-suite-oldest:
-	@$(call e2e,$(dir $(firstword $(OLDEST)))) ./receiver
 suite-race-simulation:
 	@$(RACE) -timeout 30m -run TestRandomEnvironments ./test/simulation -args -races -seeds 100
 suite-more-simulation:
