@@ -43,10 +43,15 @@ type server struct {
 	answers   map[string]any // by path; an int is a status
 	requests  []string
 	forbidden []string
+	counted   []bool        // of each read that was counted, whether there was an answer
 	hang      chan struct{} // nil: nothing hangs
 }
 
-func (*server) LookupDone(error, time.Duration) {}
+func (s *server) LookupDone(err error, _ time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted = append(s.counted, err == nil)
+}
 
 func (s *server) Forbidden(verb string, resource schema.GroupResource, namespace string) {
 	s.mu.Lock()
@@ -343,6 +348,16 @@ func TestAMissingPermissionIsReportedAndNotTriedAgainAtOnce(t *testing.T) {
 	}
 	assert.Len(t, s.sent(), 1)
 	assert.Equal(t, []string{"get pods in shop"}, s.forbidden)
+}
+
+func TestEachReadIsCounted(t *testing.T) {
+	s := newServer(t)
+	s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+	require.NotNil(t, s.ask(t, restart("BackOff", 21, 1)).Ended)
+	missing := restart("BackOff", 21, 1)
+	missing.InvolvedObject.Name = "web-2"
+	s.ask(t, missing)
+	assert.Equal(t, []bool{true, false}, s.counted)
 }
 
 func TestAServerThatHangsDelaysOneBatch(t *testing.T) {

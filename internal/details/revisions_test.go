@@ -126,6 +126,26 @@ spec:
 			"serviceAccountName changed",
 			"tolerations added",
 		}},
+		"probes of another kind": {`
+metadata:
+  labels: {app: web}
+  annotations: {checksum/config: aaaa, gone: x}
+spec:
+  initContainers: [{name: migrate, image: "migrate:1"}]
+  containers:
+  - name: app
+    image: app:1
+    args: [--password=s3cret]
+    env: [{name: URL, value: "http://s3cret"}, {name: OLD, value: s3cret}, {name: SAME, value: "1"}]
+    envFrom: [{configMapRef: {name: app-6f4b}}, {secretRef: {name: tokens}}]
+    resources: {limits: {memory: 256Mi, cpu: "1"}, requests: {memory: 64Mi}}
+    startupProbe: {tcpSocket: {port: 80}}
+  volumes:
+  - {name: settings, configMap: {name: settings}}
+`, []string{
+			"liveness probe app removed",
+			"startup probe app added",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := compare(template(t, before), template(t, tt.after))
@@ -133,6 +153,14 @@ spec:
 			assert.NotContains(t, fmt.Sprint(got), "s3cret")
 		})
 	}
+}
+
+// TestASettingWithoutAValue: a Deployment that gets, or loses, an annotation that only is there.
+func TestASettingWithoutAValue(t *testing.T) {
+	with := template(t, before)
+	with.Annotations["empty"] = ""
+	assert.Equal(t, []string{"annotation empty added"}, compare(template(t, before), with))
+	assert.Equal(t, []string{"annotation empty removed"}, compare(with, template(t, before)))
 }
 
 func TestManyChangesAreCut(t *testing.T) {
@@ -265,6 +293,24 @@ func TestAnEventOfAReplicaSetSaysWhatItsOwnUseChanged(t *testing.T) {
 func ofStranger(set appsv1.ReplicaSet) appsv1.ReplicaSet {
 	set.OwnerReferences[0].UID = "other"
 	return set
+}
+
+// TestAnEventOfAReplicaSetItself: a ReplicaSet that creates its first pod says so before its Deployment does, and
+// other tools than a Deployment say nothing at all.
+func TestAnEventOfAReplicaSetItself(t *testing.T) {
+	s := newServer(t)
+	a, b := replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)
+	s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{a, b}})
+	s.put(replicaSets+"/b", b)
+	s.put(theWorkload, metav1.PartialObjectMetadata{})
+	created := createdPod(101)
+	created.InvolvedObject = corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "b", UID: "b-uid"}
+	deleted := createdPod(101)
+	deleted.InvolvedObject, deleted.Reason = created.InvolvedObject, "SuccessfulDelete"
+	assert.Nil(t, s.ask(t, deleted))
+	got := s.ask(t, created)
+	require.NotNil(t, got)
+	assert.Equal(t, []string{"image app: app:a → app:b"}, got.Changes)
 }
 
 func TestALateEventTakesNothingFromARollback(t *testing.T) {

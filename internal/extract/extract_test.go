@@ -288,6 +288,14 @@ func TestAKeyThatARuleNamesHasRoomWhateverARegexMatches(t *testing.T) {
 	assert.Len(t, tags, text.MaxEntries+1)
 }
 
+func TestTheTagsOfTheMetricAreInTheOrderOfTheirNames(t *testing.T) {
+	e, err := New(Settings{Labels: []Rule{{TagName: "team", Key: "team"}, {TagName: "app", Key: "app"}}})
+	require.NoError(t, err)
+	got := e.Tags(Sources{Chain: chain})
+	assert.Equal(t, []string{"app", "team"}, names(got.Metric))
+	assert.Equal(t, []string{"team", "app"}, names(got.Resource), "a record has those of the first rules first")
+}
+
 func TestLabelsThatTellRevisionsApartAreNotInTheMetric(t *testing.T) {
 	pod := &resolver.Object{APIVersion: "v1", Kind: "Pod", Labels: map[string]string{
 		"controller-revision-hash": "7f", "pod-template-hash": "7d9c", "pod-template-generation": "2", "rollouts-pod-template-hash": "a1", "team": "web",

@@ -4,6 +4,7 @@ package kubeclient
 
 import (
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -78,6 +79,32 @@ func TestTheKubeconfigGoesBeforeTheEnvironment(t *testing.T) {
 	config, err := RESTConfig(Auth{Type: AuthKubeConfig, Kubeconfig: path}, "test")
 	require.NoError(t, err)
 	assert.Equal(t, "https://there", config.Host)
+}
+
+func TestOptionsThatCannotBeMeant(t *testing.T) {
+	for name, tt := range map[string]struct {
+		auth Auth
+		want string // a part of the error; empty: there is none
+	}{
+		"the defaults":                        {Auth{Type: AuthServiceAccount, QPS: 50, Burst: 100}, ""},
+		"no limit":                            {Auth{Type: AuthServiceAccount, QPS: -1, Burst: 1}, ""},
+		"a rate of 0":                         {Auth{Type: AuthServiceAccount, Burst: 1}, "kube_api_qps: 0 is not a valid rate"},
+		"a negative rate":                     {Auth{Type: AuthServiceAccount, QPS: -2, Burst: 1}, "kube_api_qps: -2 is not a valid rate"},
+		"a rate that is no number":            {Auth{Type: AuthServiceAccount, QPS: float32(math.NaN()), Burst: 1}, "kube_api_qps: NaN is not a valid rate"},
+		"no burst":                            {Auth{Type: AuthServiceAccount, QPS: 50}, "kube_api_burst"},
+		"an unknown type":                     {Auth{Type: "token", QPS: 50, Burst: 1}, "auth_type"},
+		"a kubeconfig":                        {Auth{Type: AuthKubeConfig, Kubeconfig: "/config", Context: "blue", QPS: 50, Burst: 1}, ""},
+		"a kubeconfig that nobody reads":      {Auth{Type: AuthNone, Kubeconfig: "/config", QPS: 50, Burst: 1}, `kubeconfig: "/config" has no effect with auth_type: none`},
+		"a context of a kubeconfig of nobody": {Auth{Type: AuthServiceAccount, Context: "blue", QPS: 50, Burst: 1}, `context: "blue" has no effect with auth_type: serviceAccount`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tt.auth.Check(); tt.want == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorContains(t, err, tt.want)
+			}
+		})
+	}
 }
 
 func TestAKubeconfigForShells(t *testing.T) {

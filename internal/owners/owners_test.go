@@ -76,6 +76,21 @@ func newFixture(t *testing.T, labels ...extract.Rule) *fixture {
 	return f
 }
 
+func TestOptionsThatCannotBeMeant(t *testing.T) {
+	require.NoError(t, DefaultConfig().Check())
+	for want, change := range map[string]func(*Config){
+		"owners.max_depth: 101":       func(c *Config) { c.MaxDepth = 101 },
+		"owners.max_depth: 0":         func(c *Config) { c.MaxDepth = 0 },
+		"owners.lookup_timeout: 0s":   func(c *Config) { c.LookupTimeout = 0 },
+		"owners.cache_size: 20000000": func(c *Config) { c.CacheSize = 20_000_000 },
+		"owners.cache_ttl: -1s":       func(c *Config) { c.CacheTTL = -time.Second },
+	} {
+		config := DefaultConfig()
+		change(&config)
+		assert.ErrorContains(t, config.Check(), want)
+	}
+}
+
 // about is an observation of an event about an object; reporter is the node of the kubelet that
 // reports it, or empty.
 func about(o apitest.Object, reporter string) observation.Observation {
