@@ -255,6 +255,21 @@ func TestErrorsNameTheRule(t *testing.T) {
 	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is not a kind such as pod, deployment or rollout.argoproj.io; other values are nearest`)
 }
 
+// TestWhatIsNoEventHasNoTagsOfOne: the processor has the same rules for data that is about no Event.
+func TestWhatIsNoEventHasNoTagsOfOne(t *testing.T) {
+	of := func(from string) Settings {
+		return Settings{WithoutEvents: true, Labels: []Rule{{Key: "team", From: from}}}
+	}
+	_, err := New(of("event"))
+	require.ErrorContains(t, err, `labels[0].from: "event" is possible only in the receiver kube_events; use a kind, nearest, namespace or node`)
+	_, err = New(of("not a kind"))
+	require.ErrorContains(t, err, "other values are nearest, namespace and node")
+	for _, from := range []string{"", "nearest", "namespace", "node", "deployment"} {
+		_, err = New(of(from))
+		assert.NoError(t, err, from)
+	}
+}
+
 func TestANameRefersToGroupsThatThereAre(t *testing.T) {
 	for name, missing := range map[string]string{
 		"x.$1": "", "x.${1}_y": "", "x.$part": "", "$$2": "", "cost$": "", "x.$0": "",

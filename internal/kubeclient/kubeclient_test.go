@@ -174,6 +174,8 @@ func TestEachAuthTypeHasItsAPIServer(t *testing.T) {
 			assert.Equal(t, protobuf, config.ContentType)
 			assert.Equal(t, protobuf+","+json, config.AcceptContentTypes)
 			assert.NotNil(t, config.Dial)
+			_, err = Events(config)
+			assert.NoError(t, err, "it needs no file that only a pod has")
 		})
 	}
 	_, err := RESTConfig(Auth{Type: AuthKubeConfig, Kubeconfig: filepath.Join(t.TempDir(), "missing")}, "")

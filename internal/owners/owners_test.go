@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -88,6 +89,22 @@ func TestOptionsThatCannotBeMeant(t *testing.T) {
 		config := DefaultConfig()
 		change(&config)
 		assert.ErrorContains(t, config.Check(), want)
+	}
+}
+
+func TestEachOptionIsForItsOwnLimit(t *testing.T) {
+	extractor, err := extract.New(extract.Settings{})
+	require.NoError(t, err)
+	for limit, change := range map[string]func(*Config){
+		"MaxDepth":      func(c *Config) { c.MaxDepth = -1 },
+		"LookupTimeout": func(c *Config) { c.LookupTimeout = -1 },
+		"CacheSize":     func(c *Config) { c.CacheSize = -1 },
+		"CacheTTL":      func(c *Config) { c.CacheTTL = -1 },
+	} {
+		config := DefaultConfig()
+		change(&config)
+		_, err := config.NewResolver(&rest.Config{}, extractor, false, nil)
+		assert.ErrorContains(t, err, limit+" must not be negative")
 	}
 }
 
