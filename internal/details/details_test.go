@@ -282,6 +282,8 @@ func TestEventsThatCallForNoDetails(t *testing.T) {
 	completed.InvolvedObject.Kind = "Job"
 	deletion := createdPod(1)
 	deletion.Reason = "SuccessfulDelete"
+	said := restart("ScalingReplicaSet", 1, 1)
+	said.InvolvedObject.Kind, said.Reason, said.Message = "Deployment", "Note", "Scaled up replica set web-5d from 0 to 1"
 	scaledDown := restart("ScalingReplicaSet", 1, 1)
 	scaledDown.InvolvedObject.Kind, scaledDown.Message = "Deployment", "Scaled down replica set web-5d to 0 from 1"
 	for name, ev := range map[string]*corev1.Event{
@@ -292,6 +294,7 @@ func TestEventsThatCallForNoDetails(t *testing.T) {
 		"an Event of no container":        sandbox,
 		"a Job that has not failed":       completed,
 		"a deletion by a StatefulSet":     deletion,
+		"the words of a scale-up":         said,
 		"a scale-down":                    scaledDown,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,6 +322,19 @@ func TestAnObjectIsReadAboutOnceForEachRestart(t *testing.T) {
 	s.put(podPath, webPod(waiting("40s"), lastEnded(41, 50)))
 	assert.Equal(t, at(50).Time, s.ask(t, restart("BackOff", 52, 4)).Ended.FinishedAt.UTC())
 	assert.Len(t, s.sent(), 1)
+}
+
+// TestAPodThatRanWhenItWasRead: a status that is older than the pause has nothing of it.
+func TestAPodThatRanWhenItWasRead(t *testing.T) {
+	for _, reason := range []string{"BackOff", "Started"} {
+		s := newServer(t)
+		s.put(podPath, webPod(running(30), lastEnded(0, 20)))
+		require.NotNil(t, s.ask(t, restart("Started", 30, 2)).Ended, reason)
+		s.age()
+		s.put(podPath, webPod(waiting("40s"), lastEnded(30, 50)))
+		seconds := map[string]int{"BackOff": 51, "Started": 90}[reason]
+		assert.Equal(t, at(50).Time, s.ask(t, restart(reason, seconds, 3)).Ended.FinishedAt.UTC(), reason)
+	}
 }
 
 // age lets no read be shared any more because it was just now.

@@ -266,6 +266,7 @@ func TestAnEventOfAReplicaSetSaysWhatItsOwnUseChanged(t *testing.T) {
 		"two uses, of which one was long before":                     {scaled("b", 300), []appsv1.ReplicaSet{a, usedAgain(b, 4, "2"), c}, "c → b"},
 		"the one before it is deleted":                               {scaled("c", 201), []appsv1.ReplicaSet{a, c}, ""},
 		"of one that was deleted and created again":                  {scaled("c", 101), []appsv1.ReplicaSet{b, c}, ""},
+		"of one that was created again, and then used again":         {scaled("c", 101), []appsv1.ReplicaSet{b, usedAgain(c, 5, "3")}, ""},
 		"another rollout controller, the former one was used again":  {scaled("b", 101), []appsv1.ReplicaSet{before, rollout}, "a → b"},
 		"another rollout controller, a rollback":                     {scaled("a", 9000), []appsv1.ReplicaSet{before, rollout}, "b → a"},
 		"another rollout controller, read after a rollback":          {scaled("a", 1), []appsv1.ReplicaSet{before, rollout}, ""},
@@ -510,6 +511,7 @@ func TestWhichChangesOfAConfigMapAreMeant(t *testing.T) {
 		at      int // of the container's end, in seconds after it
 		want    string
 	}{
+		"a lock that a leader had long ago":   {"lock", 600, 90, ""},
 		"an edit, at once":                    {"kubectl-edit", 600, 20, by + "kubectl-edit"},
 		"a deployment, at once":               {"argocd-controller", 600, 20, by + "argocd-controller"},
 		"one by a program, which may go on":   {"operator", 600, 20, ""},
@@ -524,7 +526,12 @@ func TestWhichChangesOfAConfigMapAreMeant(t *testing.T) {
 			pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
 			s.put(podPath, pod)
 			changed := managed(one.manager, 0, "", `{"f:data":{}}`)
+			var annotations map[string]string
+			if one.manager == "lock" {
+				annotations = map[string]string{leaderAnnotation: "{}"}
+			}
 			s.put("/api/v1/namespaces/shop/configmaps/settings", metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Annotations:       annotations,
 				CreationTimestamp: metav1.NewTime(changed.Time.Add(-time.Duration(one.created) * time.Second)),
 				ManagedFields:     []metav1.ManagedFieldsEntry{changed},
 			}})

@@ -255,6 +255,19 @@ func TestErrorsNameTheRule(t *testing.T) {
 	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is not a kind such as pod, deployment or rollout.argoproj.io; other values are nearest`)
 }
 
+func TestErrorsOfAConfigurationNameTheWholeKey(t *testing.T) {
+	_, err := Config{Labels: []Rule{{Key: "a", KeyRegex: "b"}}, Annotations: []Rule{{}}}.Compile()
+	require.ErrorContains(t, err, "extract.labels[0]: ")
+	require.ErrorContains(t, err, "\nextract.annotations[0]: ")
+	for _, compile := range []func(Config) (*Extractor, error){Config.Compile, Config.CompileWithoutEvents} {
+		e, err := compile(Config{Labels: []Rule{{TagName: "team", Key: "team"}}, Annotations: []Rule{{TagName: "note", Key: "note"}}})
+		require.NoError(t, err)
+		assert.Equal(t, []string{"note", "team"}, names(e.Tags(Sources{Chain: chain}).Metric))
+	}
+	_, err = Config{Labels: []Rule{{Key: "team", From: "event"}}}.CompileWithoutEvents()
+	require.ErrorContains(t, err, "extract.labels[0].from: ")
+}
+
 // TestWhatIsNoEventHasNoTagsOfOne: the processor has the same rules for data that is about no Event.
 func TestWhatIsNoEventHasNoTagsOfOne(t *testing.T) {
 	of := func(from string) Settings {

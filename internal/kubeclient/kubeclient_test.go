@@ -3,6 +3,7 @@
 package kubeclient
 
 import (
+	"errors"
 	"io"
 	"math"
 	"net/http"
@@ -227,6 +228,20 @@ func TestAnAnswerThatIsNotOfAnAPIServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unreachable is an API server to which no connection can be opened.
+type unreachable struct{}
+
+func (unreachable) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("connection refused")
+}
+
+func TestAnAPIServerThatCannotBeReached(t *testing.T) {
+	client, err := Events(&rest.Config{Host: "https://there", Transport: unreachable{}})
+	require.NoError(t, err)
+	_, err = ClusterUID(t.Context(), client, zap.NewNop())
+	assert.ErrorContains(t, err, "connection refused")
 }
 
 func TestAClusterWithoutItsUIDIsLoggedUnlessItIsForbidden(t *testing.T) {

@@ -83,6 +83,30 @@ func TestOneStreamForAllContinuesFromTheStreamsBefore(t *testing.T) {
 	require.Equal(t, 2, l.Live(), "the event of b was deleted")
 }
 
+// An event that did not change meanwhile exists, too.
+func TestAfterAnotherRestartAnEventIsThatOfTheStreamForAll(t *testing.T) {
+	l := covering("", "a")
+	lists(l, "a", "7", named("a", "one", "5", "", 3))
+	l = restarted(t, l, "", "")
+	noted := map[string][]byte{}
+	for key, value := range l.All() {
+		noted[key] = value
+	}
+	l.Track()
+	lists(l, "", "20", named("a", "one", "5", "", 3))
+	for key, value := range l.Changed() {
+		noted[key] = value
+	}
+	next := covering("", "")
+	for key, value := range noted {
+		require.NoError(t, next.Restore(key, value))
+	}
+	next.Settle(start)
+	require.Equal(t, 1, next.Live())
+	require.False(t, next.Forget(start.Add(2*RememberDeleted)))
+	require.Zero(t, lists(next, "", "30", named("a", "one", "5", "", 3)), "it counts once")
+}
+
 func TestANamespaceThatIsNoLongerWatchedIsNotCovered(t *testing.T) {
 	l := covering("", "a", "b")
 	lists(l, "a", "7")

@@ -155,6 +155,15 @@ func TestSeverity(t *testing.T) {
 	}
 }
 
+func TestTheBodyIsTheMessage(t *testing.T) {
+	ev := podEvent("1", "a")
+	ev.Type, ev.Reason, ev.Message = "Warning", "BackOff", "Back-off restarting failed container"
+	record := convert(of(ev)).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+	assert.Equal(t, ev.Message, record.Body().Str())
+	assert.Equal(t, "BackOff", valueOf(record.Attributes(), "k8s.event.reason"))
+	assert.Equal(t, "Warning", valueOf(record.Attributes(), "k8s.event.type"))
+}
+
 func TestTheAnnotationTraceparentIsTheTraceContext(t *testing.T) {
 	const traceID, spanID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	for name, tt := range map[string]struct {

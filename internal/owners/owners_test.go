@@ -18,10 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
@@ -339,6 +341,23 @@ func TestWithoutLookupsOnlyTheEventGivesTags(t *testing.T) {
 		assert.Empty(t, o.Tags.Resource)
 		assert.Len(t, o.Chain.Objects, 1)
 		assert.Empty(t, o.Chain.Resolution)
+	}
+}
+
+// TestWhatIsKeptOfAnObject: anybody may write any texts into it.
+func TestWhatIsKeptOfAnObject(t *testing.T) {
+	long := strings.Repeat("x", 2*text.MaxValue)
+	isTeam := func(key string) bool { return key == "team" }
+	object := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: long, Name: long, GenerateName: long, UID: types.UID(long), Labels: values{"team": long, "app": "fe"}, Annotations: values{"team": "web", "note": long},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: long, Kind: long, Name: long, UID: types.UID(long)}},
+	}}
+	trim(text.Keys{Label: isTeam, Annotation: isTeam})(&object)
+	assert.Equal(t, values{"team": text.Value(long)}, object.Labels)
+	assert.Equal(t, values{"team": "web"}, object.Annotations)
+	owner := object.OwnerReferences[0]
+	for i, kept := range []string{object.Namespace, object.Name, object.GenerateName, string(object.UID), owner.APIVersion, owner.Kind, owner.Name, string(owner.UID)} {
+		assert.Len(t, kept, text.MaxValue, "%d", i)
 	}
 }
 

@@ -3,8 +3,10 @@
 package progress_test
 
 import (
+	"bytes"
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -272,6 +274,33 @@ func TestACheckpointOfAnotherClusterIsNotUsed(t *testing.T) {
 			assert.Equal(t, "another", said[0].ContextMap()["cluster"])
 			key, _ := said[0].ContextMap()["set_aside"].(string)
 			assert.NotEmpty(t, copied.Content()[key], "it stays in the storage")
+		}
+	})
+}
+
+// TestAnEntryThatIsCutShortCostsNothingElse, wherever it is cut.
+func TestAnEntryThatIsCutShortCostsNothingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := harness.NewDisk()
+		c, l := load(t, disk)
+		observe(c, l, 0, 5, 1)
+		c.End(t.Context())
+		chunk := disk.Content()["1/0"]
+		entry := chunk[bytes.IndexByte(chunk, 'e')-1:]
+		size := 1 + int(entry[0])        // of the key
+		size += 1 + int(entry[size]) - 1 // of the value, whose length counts from 1
+		for cut := range size {
+			core, logs := observer.New(zap.ErrorLevel)
+			copied := disk.Copied()
+			copied.Values["1/0"] = append(slices.Clone(chunk), entry[:cut]...)
+			c := progress.NewCheckpoint(copied, unobserved{}, zap.New(core))
+			l := c.Load(t.Context(), "cluster", func() *ledger.Ledger {
+				return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
+			}, func() {})
+			assert.Equal(t, 5, l.Len(), "cut after %d bytes", cut)
+			assert.Equal(t, min(cut, 1), logs.FilterField(zap.Int("entries", 1)).Len(), "cut after %d bytes", cut)
+			c.End(t.Context())
 		}
 	})
 }

@@ -37,7 +37,7 @@ func takeAll(queue *queue.Queue) (names []string) {
 func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
-		o := start(t, api, queue, watch.Settings{})
+		o := start(t, api, queue, watch.Settings{Namespace: "ns"})
 		takeAll(queue)
 		api.Cut()
 		synctest.Wait()
@@ -56,6 +56,7 @@ func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 		api.Put(event("a", ""))
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"a"}, takeAll(queue))
+		assert.Equal(t, map[string]bool{"ns": true}, o.of, "each report names the stream")
 	})
 }
 
