@@ -240,6 +240,9 @@ func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 		"the first back-off, status of the first end":            {restart("BackOff", 23, 1), webPod(ended(0, 20)), 0},
 		"a back-off, status of the end before":                   {restart("BackOff", 42, 2), webPod(ended(0, 20), restarted), 0},
 		"the first start":                                        {restart("Started", 1, 2), webPod(running(1)), 0},
+		"a back-off, ten seconds after the end of the status":    {restart("BackOff", 30, 2), webPod(ended(0, 20), restarted), 0},
+		"a back-off, nine seconds after the end of the status":   {restart("BackOff", 29, 2), webPod(ended(0, 20), restarted), 20},
+		"a back-off, status without states":                      {restart("BackOff", 30, 2), webPod(func(s *corev1.ContainerStatus) { s.RestartCount = 3 }), 0},
 		"a status without states":                                {restart("Started", 1, 2), webPod(), 0},
 		"a back-off whose pause the status does not say":         {restart("BackOff", 29, 2), webPod(waitingForNothing, lastEnded(0, 20)), 20},
 		"a back-off after a pause that the status does not say":  {restart("BackOff", 30, 2), webPod(waitingForNothing, lastEnded(0, 20)), 0},
@@ -621,6 +624,11 @@ func TestTheSignalOfAnExitCode(t *testing.T) {
 		got := (&pod{}).termination("app", 1, &endedRun{ExitCode: exit[0], Signal: exit[1]})
 		assert.Equal(t, want, got.Signal, "%v", exit)
 	}
+}
+
+func TestAConfigurationThatIsNotPossible(t *testing.T) {
+	_, err := New(&rest.Config{Host: "https://api", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nowhere/ca.crt"}}, Settings{ContainerStatus: true})
+	assert.ErrorContains(t, err, "no client for details: ")
 }
 
 func TestDetailsThatAreSwitchedOff(t *testing.T) {

@@ -163,6 +163,18 @@ func TestASettingWithoutAValue(t *testing.T) {
 	assert.Equal(t, []string{"annotation empty removed"}, compare(with, template(t, before)))
 }
 
+// TestTwoObjectsWhoseNamesDifferInAHash are not a new state of one object.
+func TestTwoObjectsWhoseNamesDifferInAHash(t *testing.T) {
+	with := template(t, before)
+	with.Spec.Containers[0].EnvFrom = append(with.Spec.Containers[0].EnvFrom, corev1.EnvFromSource{
+		ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "app-9d21"}},
+	})
+	const more = "other settings of the pod template changed"
+	assert.Equal(t, []string{"configmap app-9d21 added", more}, compare(template(t, before), with))
+	with.Spec.Containers[0].EnvFrom[2].ConfigMapRef.Name = "app-6f4b"
+	assert.Equal(t, []string{more}, compare(template(t, before), with), "the same object, once more")
+}
+
 func TestManyChangesAreCut(t *testing.T) {
 	after := template(t, before)
 	for i := range 100 {
@@ -217,6 +229,7 @@ func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
 		"the first revision":                {scaled("a", 0), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1)}, nil},
 		"a rollback":                        {scaled("a", 9000), []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 1)}, []string{"image app: app:b → app:a"}},
 		"scaled up from 0 after a rollback": {scaled("a", 9000), []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 0)}, nil},
+		"an old one is scaled up by hand":   {scaled("b", 9000), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)}, nil},
 		"an old one is scaled up":           {scaled("b", 9000), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 0), replicaSet("b", 2, 100, 1)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -365,6 +378,9 @@ func TestByWhichToolAndWhom(t *testing.T) {
 			managed("kubectl", 92, "scale", `{"f:spec":{"f:replicas":{}}}`),
 			managed("keda", 93, "", `{"f:spec":{"f:replicas":{}}}`),
 		}}, "", "kubectl-edit"},
+		"in any order": {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+			managed("kubectl-edit", 60, "", ofTemplate), managed("helm", 55, "", ofTemplate),
+		}}, "", "kubectl-edit"},
 		"the change of the revision was taken back": {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{managed("helm", 39, "", ofTemplate)}}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -429,6 +445,18 @@ func TestTheFirstRecordOfANewRevisionOfAStatefulSetSaysWhatChanged(t *testing.T)
 			assert.Len(t, s.sent(), 2, "it is not read again within two seconds")
 		})
 	}
+}
+
+// TestAPodOfTheRevisionBeforeDuringARollout is created again, because its node is lost.
+func TestAPodOfTheRevisionBeforeDuringARollout(t *testing.T) {
+	s := newServer(t)
+	s.put(inStatefulSet, appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7},
+		Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Status:     appsv1.StatefulSetStatus{CurrentRevision: "web-2", UpdateRevision: "web-3"},
+	})
+	s.put(ofRevisions, appsv1.ControllerRevisionList{Items: []appsv1.ControllerRevision{revisionOf(3, 400), revisionOf(2, 100), revisionOf(1, 0)}})
+	assert.Nil(t, s.ask(t, createdPod(300)))
 }
 
 // numberedAgain makes a revision the newest again, as a rollback does. A time below 0: nobody noted when.
@@ -498,9 +526,79 @@ func TestALateEventTakesNothingFromTheNextRevision(t *testing.T) {
 }
 
 func TestARevisionThatMayNotBeReadSaysSo(t *testing.T) {
-	s := newServer(t)
-	s.put(replicaSets+"/a", http.StatusForbidden)
-	assert.Equal(t, resolver.ResolutionForbidden, s.ask(t, scaled("a", 1)).Resolution)
+	for name, tt := range map[string]struct {
+		ev        *corev1.Event
+		forbidden string
+	}{
+		"a ReplicaSet":                   {scaled("b", 101), replicaSets + "/b"},
+		"the ReplicaSet before it":       {scaled("b", 101), ofWeb},
+		"its Deployment":                 {scaled("b", 101), theWorkload},
+		"a StatefulSet":                  {createdPod(101), inStatefulSet},
+		"the revisions of a StatefulSet": {createdPod(101), ofRevisions},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			a, b := replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)
+			s.put(replicaSets+"/b", b)
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{a, b}})
+			s.put(theWorkload, metav1.PartialObjectMetadata{})
+			s.put(inStatefulSet, appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7},
+				Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			})
+			s.put(ofRevisions, appsv1.ControllerRevisionList{Items: []appsv1.ControllerRevision{revisionOf(2, 100), revisionOf(1, 0)}})
+			s.put(tt.forbidden, http.StatusForbidden)
+			got := s.ask(t, tt.ev)
+			require.NotNil(t, got)
+			assert.Equal(t, resolver.ResolutionForbidden, got.Resolution)
+			assert.Len(t, s.forbidden, 1)
+		})
+	}
+}
+
+// TestWhoBeganARevision is who changed the template just before, however late the Event comes.
+func TestWhoBeganARevision(t *testing.T) {
+	for name, tt := range map[string]struct {
+		changed, at int
+		want        string
+	}{
+		"a first Event":                          {59, 61, "kubectl-edit"},
+		"a later Event":                          {59, 100, "kubectl-edit"},
+		"another change before the Event":        {70, 75, ""},
+		"the controller needed ten seconds":      {50, 61, "kubectl-edit"},
+		"the change that began it was long gone": {49, 61, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			b := replicaSet("b", 2, 60, 1)
+			s.put(replicaSets+"/b", b)
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1), b}})
+			s.put(theWorkload, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				ManagedFields: []metav1.ManagedFieldsEntry{managed("kubectl-edit", tt.changed, "", ofTemplate)},
+			}})
+			got := s.ask(t, scaled("b", tt.at))
+			require.NotNil(t, got)
+			assert.Equal(t, tt.want, got.ChangedBy)
+		})
+	}
+}
+
+// TestOnlyADeploymentIsReadForItsReplicaSet: of the kinds of other tools, the account may have no rights.
+func TestOnlyADeploymentIsReadForItsReplicaSet(t *testing.T) {
+	for _, owner := range []metav1.OwnerReference{
+		{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout"}, {APIVersion: "example.com/v1", Kind: "Deployment"}, {APIVersion: "apps/v1", Kind: "Other"},
+	} {
+		s := newServer(t)
+		owner.Name, owner.UID, owner.Controller = "web", "web-uid", new(true)
+		a, b := replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)
+		a.OwnerReferences, b.OwnerReferences = []metav1.OwnerReference{owner}, []metav1.OwnerReference{owner}
+		s.put(replicaSets+"/b", b)
+		s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{a, b}})
+		got := s.ask(t, scaled("b", 101))
+		require.NotNil(t, got)
+		assert.Equal(t, &observation.Details{Changes: []string{"image app: app:a → app:b"}}, got)
+		assert.Equal(t, []string{replicaSets + "/b", ofWeb}, s.sent(), owner.Kind)
+	}
 }
 
 func TestWhichChangesOfAConfigMapAreMeant(t *testing.T) {

@@ -96,6 +96,26 @@ func TestAnIdleReceiverDoesNothing(t *testing.T) {
 	}
 }
 
+// A network that drops packets shows itself only after a timeout.
+func TestUntilTheAPIServerHasAnsweredTheReceiverDoesNotWork(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		release := make(chan struct{})
+		api.Refuse(func(*http.Request) int {
+			<-release
+			return 0
+		})
+		p := harness.Launch(t, api, harness.Options{})
+		time.Sleep(time.Second)
+		_, text := p.Host.Status()
+		assert.Contains(t, text, "the API server has not answered yet")
+		close(release)
+		harness.Settle()
+		assert.False(t, p.Host.Fails())
+		p.Stop()
+		assert.False(t, p.Host.IsStandby(), "nobody else leads when it stops")
+	})
+}
+
 func TestTheLogSaysOnceThatTheWatchWorks(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		const works = "The watch works"

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -240,6 +242,29 @@ func TestProgressThatCannotBeWrittenDelaysNothing(t *testing.T) {
 		assert.Equal(t, ledger.Versions{"": 7}, api.stored())
 		assert.NoError(t, l.reports.error())
 		l.end()
+	})
+}
+
+func TestTheLogSaysHowALeaderBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		says := func() (messages []string) {
+			core, logs := observer.New(zap.InfoLevel)
+			term := api.term(&reports{})
+			term.logger = zap.New(core)
+			l := term.Load(t.Context(), "the-uid", fresh, nil)
+			l.BeginList("")
+			l.EndList("", time.Now())
+			l.Advance("", "7")
+			term.Note()
+			term.End(t.Context())
+			for _, entry := range logs.All() {
+				messages = append(messages, entry.Message)
+			}
+			return messages
+		}
+		assert.Equal(t, []string{"No progress in the ConfigMap: this is a first start; start_at decides whether existing events are emitted"}, says())
+		assert.Equal(t, []string{"Continuing from the progress of the last leader"}, says())
 	})
 }
 
