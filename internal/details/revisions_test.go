@@ -271,6 +271,7 @@ func TestAnEventOfAReplicaSetSaysWhatItsOwnUseChanged(t *testing.T) {
 	}{
 		"the first use, read after a rollback":                       {scaled("a", 1), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
 		"the rollback":                                               {scaled("a", 150), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, "b → a"},
+		"a rollback a second after the revision before it":           {scaled("a", 101), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
 		"a rollback within the second":                               {scaled("a", 100), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
 		"the former one was used again":                              {scaled("b", 101), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, "a → b"},
 		"the former one was used again, another one is older":        {scaled("c", 201), []appsv1.ReplicaSet{a, usedAgain(b, 4, "2"), c}, "b → c"},
@@ -341,6 +342,25 @@ func TestALateEventTakesNothingFromARollback(t *testing.T) {
 	assert.Equal(t, []string{"image app: app:b → app:a"}, got.Changes)
 	s.age()
 	assert.Nil(t, s.ask(t, scaled("a", 151)), "once")
+}
+
+func TestALateEventOfARevisionThatWasComparedSaysNothing(t *testing.T) {
+	s := newServer(t)
+	a := replicaSet("a", 1, 0, 1)
+	s.put(theWorkload, metav1.PartialObjectMetadata{})
+	put := func(sets ...appsv1.ReplicaSet) {
+		s.put(replicaSets+"/a", sets[0])
+		s.put(ofWeb, appsv1.ReplicaSetList{Items: sets})
+	}
+	put(a)
+	require.NotNil(t, s.ask(t, scaled("a", 1)))
+	s.age()
+	put(usedAgain(a, 3, "1"), replicaSet("b", 2, 100, 1))
+	assert.Nil(t, s.ask(t, scaled("a", 2)))
+	s.age()
+	got := s.ask(t, scaled("a", 150))
+	require.NotNil(t, got)
+	assert.Equal(t, []string{"image app: app:b → app:a"}, got.Changes)
 }
 
 func managed(manager string, seconds int, subresource, fields string) metav1.ManagedFieldsEntry {
