@@ -90,20 +90,6 @@ func TestReadsThatATermEndsShowNothing(t *testing.T) {
 	})
 }
 
-func TestAfterTheEndNoReadBegins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api, d, _ := newSilent(t)
-		d.Add(t.Context(), restartsOf(1))
-		d.Close()
-		time.Sleep(2 * retryAfter)
-		all := restartsOf(1)
-		d.Add(t.Context(), all)
-		synctest.Wait()
-		assert.Equal(t, resolver.ResolutionTimeout, all[0].Details.Resolution)
-		assert.EqualValues(t, 1, api.waiting.Load())
-	})
-}
-
 // TestAReadInTheBackgroundComesRarely: while an API server does not answer, only this one is sent, each few seconds.
 func TestAReadInTheBackgroundComesRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -160,6 +160,9 @@ func TestAfterARestoreAStreamListsAndTheProgressIsNotUsed(t *testing.T) {
 	earlier := named("b", "new", "61", "", 7)
 	earlier.UID = "earlier"
 	require.Zero(t, change(l, "b", earlier, start), "the versions of b have not gone back")
+	again := named("a", "one", "41", "", 2)
+	again.UID = "again"
+	require.EqualValues(t, 2, change(l, "a", again, start), "its version is lower, and it is new all the same")
 }
 
 func TestWhatHasChangedIsNotedOnce(t *testing.T) {
@@ -195,6 +198,22 @@ func TestWhatHasChangedIsNotedOnce(t *testing.T) {
 	require.Error(t, next.Restore("", nil))
 	require.Error(t, next.Restore("xa", nil))
 	require.Error(t, next.Restore("pa", []byte("{")))
+}
+
+func TestASnapshotThatIsGivenUpEndsThere(t *testing.T) {
+	l := covering("", "a", "b")
+	lists(l, "a", "7", named("a", "one", "5", "", 3), named("a", "two", "6", "", 3))
+	lists(l, "b", "8", named("b", "one", "5", "", 3))
+	for end := range 5 {
+		entries := 0
+		for range l.All() {
+			if entries == end {
+				break
+			}
+			entries++
+		}
+		require.Equal(t, end, entries)
+	}
 }
 
 func TestWhatAnotherWindowIsFor(t *testing.T) {

@@ -116,6 +116,22 @@ func TestUntilTheAPIServerHasAnsweredTheReceiverDoesNotWork(t *testing.T) {
 	})
 }
 
+func TestUntilTheAPIServerHasAnsweredALeaderDoesNotWork(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Refuse(func(*http.Request) int { return -1 })
+		p := harness.NewReplica(t, api, nil, "{}")
+		assert.True(t, p.Host.IsStandby())
+		p.Elect()
+		time.Sleep(time.Second)
+		assert.False(t, p.Host.IsStandby())
+		_, text := p.Host.Status()
+		assert.Contains(t, text, "the API server has not answered yet")
+		api.Refuse(nil)
+		time.Sleep(5 * time.Minute)
+		assert.False(t, p.Host.Fails())
+	})
+}
+
 func TestTheLogSaysOnceThatTheWatchWorks(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		const works = "The watch works"
