@@ -206,6 +206,20 @@ func TestWhatTheFiltersExcludeIsCounted(t *testing.T) {
 	})
 }
 
+// Otherwise the mean of what a batch waits for would be too low.
+func TestABatchWithoutRecordsWaitsForNoLookupsAndNoDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry := componenttest.NewTelemetry()
+		p := waitingProcess(t, telemetry)
+		p.Filter = filter.Filter{ExcludeReasons: []string{"Started"}}
+		s := p.openToTest()
+		s.putEvent(t, 1)
+		s.turn(t.Context(), t.Context())
+		_, counts := waitsOf(t, telemetry)
+		assert.Equal(t, map[health.WaitCause]uint64{health.WaitCauseGathering: 1}, counts)
+	})
+}
+
 // A batch has what was read together, and does not wait if the loop was busy meanwhile.
 func TestHowLongABatchGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

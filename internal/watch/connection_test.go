@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -32,6 +33,33 @@ func takeAll(queue *queue.Queue) (names []string) {
 		synctest.Wait()
 	}
 	return names
+}
+
+// Labels that no rule uses take no memory while an event waits.
+func TestWhatNobodyUsesIsDroppedBeforeAnEventWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		labeled := func(name string) *corev1.Event {
+			ev := event(name, "")
+			ev.Labels = map[string]string{"unused": "x"}
+			return ev
+		}
+		api.Put(labeled("listed"))
+		start(t, api, queue, watch.Settings{Keep: func(ev *corev1.Event) { ev.Labels = nil }})
+		synctest.Wait()
+		api.Put(labeled("watched"))
+		events := 0
+		synctest.Wait()
+		for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {
+			for _, change := range batch {
+				if change.Event != nil {
+					events++
+					assert.Empty(t, change.Event.Labels, change.Event.Name)
+				}
+			}
+		}
+		assert.Equal(t, 2, events)
+	})
 }
 
 func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
