@@ -307,7 +307,9 @@ func TestChangesOfAnHour(t *testing.T) {
 	}
 	var changes problem.Changes
 	assert.Len(t, changes.Look(now, shown, false), 300)
-	assert.Empty(t, changes.Look(now.Add(time.Minute), []incident.Change{change(300, now)}, false))
+	for _, after := range []time.Duration{time.Minute, 59 * time.Minute} { // The others are an hour old at most.
+		assert.Empty(t, changes.Look(now.Add(after), []incident.Change{change(300, now)}, false))
+	}
 	assert.Len(t, changes.Look(now.Add(time.Hour), []incident.Change{change(301, now.Add(50*time.Minute))}, false), 1)
 }
 
