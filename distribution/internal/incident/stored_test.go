@@ -65,7 +65,9 @@ func TestARestartChangesNoAnswer(t *testing.T) {
 			}
 		}
 		answer := func(l *incident.Live) (said string) {
-			l.Use(func(m *incident.Model) { said = describe(m, incident.Query{}, now) + describeChanges(m, incident.Query{}, now) })
+			l.Use(func(m *incident.Model) {
+				said = describe(m, incident.Query{}, now) + describeChanges(m, incident.Query{}, now)
+			})
 			// Of the time before the first record, one that was restarted does not know that nothing happened.
 			return strings.ReplaceAll(said, "it began before the time from which records are complete", "no record shows a change that can have caused it")
 		}
