@@ -224,6 +224,7 @@ func TestSpaces(t *testing.T) {
 		add("node-with-pods", "", "", "shop")
 	}
 	add("own", "evil-1")
+	add("own-of-several", "evil-1", "evil-1", "evil-1")
 	opened := map[string]int{}
 	tracker := &problem.Tracker{}
 	for range 2 {
@@ -234,7 +235,7 @@ func TestSpaces(t *testing.T) {
 	opened["of the cluster"] = opened["node"] + opened["node-with-pods"]
 	delete(opened, "node")
 	delete(opened, "node-with-pods")
-	assert.Equal(t, map[string]int{"shared": 100, "of the cluster": 1000, "own": 1}, opened)
+	assert.Equal(t, map[string]int{"shared": 100, "of the cluster": 1000, "own": 1, "own-of-several": 1}, opened)
 }
 
 // TestWhatIsKeptIsBounded: 30 days, and 64 MiB with the changes, of which a namespace displaces only its own.

@@ -4,6 +4,7 @@ package problem_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestAProblemThatSpreads(t *testing.T) {
 		pods, morePods, moreWorkloads int
 		isNews                        bool
 	}{
-		{1, 1, 1, false}, {1, 3, 1, false}, {1, 4, 1, true}, {3, 5, 1, false}, {3, 6, 1, true}, {3, 1, 1, false}, {1, 1, 2, true},
+		{1, 1, 1, false}, {1, 3, 1, false}, {1, 4, 1, true}, {3, 5, 1, false}, {3, 6, 1, true}, {3, 1, 1, false}, {1, 1, 2, true}, {5, 5, 2, true},
 	} {
 		tracker, now := &problem.Tracker{}, story.Epoch.Add(time.Hour)
 		p := shownProblem("p", "s", story.Epoch)
@@ -64,7 +65,11 @@ func TestNothingEndsWhileEventsMayBeMissing(t *testing.T) {
 	b.PodCount = 10
 	assert.Equal(t, []string{"b changed"}, linesOf(tracker.Look(now.Add(10*time.Minute), []incident.Problem{b}, true)), "a change is none")
 	b.Over = now.Add(time.Second)
-	assert.Equal(t, []string{"a ended", "b ended"}, linesOf(tracker.Look(now.Add(11*time.Minute), []incident.Problem{b}, false)))
+	news := tracker.Look(now.Add(11*time.Minute), []incident.Problem{b}, false)
+	require.Equal(t, []string{"a ended", "b ended"}, linesOf(news))
+	assert.Equal(t, now.Add(11*time.Minute), news[0].Over, "when it was not shown any more")
+	assert.Equal(t, "no record shows it any more", news[0].Because)
+	assert.Equal(t, b.Over, news[1].Over)
 }
 
 // TestAProblemThatFallsApart goes on with the part that goes on, in whatever order the model shows its parts.
@@ -111,10 +116,96 @@ func TestAProblemThatComesBack(t *testing.T) {
 			onset := now.Add(tt.after)
 			news := tracker.Look(onset.Add(time.Minute), []incident.Problem{shownProblem(tt.id, tt.series, onset)}, false)
 			require.Equal(t, []string{tt.want}, linesOf(news))
+			assert.Len(t, tracker.Open, 1)
+			assert.Len(t, tracker.Closed, map[bool]int{true: 0, false: 1}[news[0].ID == "first"])
 			assert.Zero(t, news[0].Over)
 			assert.Empty(t, news[0].Because)
 		})
 	}
+}
+
+// TestAnEndDuringARestart: who reads that a problem was over before the first look says that it comes late.
+func TestAnEndDuringARestart(t *testing.T) {
+	now := story.Epoch.Add(time.Hour)
+	tracker := &problem.Tracker{Open: []*problem.Problem{{ID: "a", Series: "a"}, {ID: "b", Series: "b"}}}
+	a, b := shownProblem("a", "a", story.Epoch), shownProblem("b", "b", story.Epoch)
+	a.Over, a.Because, b.Because = now.Add(-time.Minute), "the pod was scheduled", "the pod was scheduled"
+	news := tracker.Look(now, []incident.Problem{a, b}, false)
+	require.Equal(t, "a ended", linesOf(news)[0])
+	assert.Equal(t, "the pod was scheduled; seen late", news[0].Because)
+	b.Over = now.Add(time.Second)
+	news = tracker.Look(now.Add(time.Minute), []incident.Problem{b}, false)
+	require.Equal(t, []string{"b ended"}, linesOf(news))
+	assert.Equal(t, "the pod was scheduled", news[0].Because)
+}
+
+// TestAPartOfAnotherProblem: one that is not shown by itself any more is one, if what shows it goes on.
+func TestAPartOfAnotherProblem(t *testing.T) {
+	now := story.Epoch.Add(time.Hour)
+	for because, isOver := range map[string]bool{"it is a part of another problem": false, "no record shows it any more": true} {
+		tracker := &problem.Tracker{Open: []*problem.Problem{{ID: "whole", Series: "a", Others: []string{"b"}}, {ID: "part", Series: "b"}}}
+		shown := shownProblem("whole", "b", story.Epoch)
+		if isOver {
+			shown.Over = now
+		}
+		news := tracker.Look(now, []incident.Problem{shown}, false)
+		require.Equal(t, "part ended", linesOf(news)[0])
+		assert.Equal(t, because, news[0].Because)
+	}
+}
+
+// TestTheOrderOfWhatOpens: what began first, and of those that began at once always the same.
+func TestTheOrderOfWhatOpens(t *testing.T) {
+	var shown []incident.Problem
+	for _, one := range []struct {
+		id, series string
+		after      time.Duration
+	}{{"later", "a", time.Minute}, {"c", "c", 0}, {"b", "b", 0}, {"a", "d", 0}} {
+		p := shownProblem(one.id, one.series, story.Epoch.Add(one.after))
+		p.Class, p.Reason, p.Message, p.Last = map[bool]string{true: "node", false: "other"}[one.id == "c"], "Odd", "odd", story.Epoch.Add(time.Hour)
+		shown = append(shown, p)
+	}
+	news := (&problem.Tracker{}).Look(story.Epoch.Add(time.Hour), shown, false)
+	assert.Equal(t, []string{"b opened", "c opened", "a opened", "later opened"}, linesOf(news))
+	assert.Equal(t, "node", news[1].Class)
+}
+
+// TestOtherNumbersAreNoNews, but other signs between them are.
+func TestOtherNumbersAreNoNews(t *testing.T) {
+	for _, tt := range []struct {
+		before, after string
+		isNews        bool
+	}{
+		{"image 1", "image 2", false}, {"image 10", "image 9", false}, {"image 0", "image 1234567890", false}, {"image 1", "image", true},
+		{"image 1.2", "image 12", true}, {"image 1:2", "image 12", true}, {"image 1", "image a", true},
+	} {
+		tracker, now := &problem.Tracker{}, story.Epoch.Add(time.Hour)
+		p := shownProblem("p", "s", story.Epoch)
+		p.Class, p.Reason, p.Message = "other", "Odd", tt.before
+		require.Len(t, tracker.Look(now, []incident.Problem{p}, false), 1)
+		p.Message = tt.after
+		assert.Equal(t, tt.isNews, len(tracker.Look(now.Add(time.Minute), []incident.Problem{p}, false)) == 1, "%s, %s", tt.before, tt.after)
+	}
+}
+
+// TestAnEndTakesRoom: what ends is bounded together with what has ended before.
+func TestAnEndTakesRoom(t *testing.T) {
+	tracker, now, long := &problem.Tracker{}, story.Epoch, strings.Repeat("x", 100_000)
+	for i := range 490 {
+		tracker.Closed = append(tracker.Closed, problem.Problem{ID: fmt.Sprint(i), Sentence: long, Over: now})
+	}
+	var shown []incident.Problem
+	for i := range 50 {
+		p := shownProblem(fmt.Sprint("p", i), fmt.Sprint("s", i), now.Add(-time.Hour))
+		p.Class, p.Message = "other", long
+		shown = append(shown, p)
+	}
+	assert.Len(t, tracker.Look(now, shown, false), 50)
+	assert.Len(t, tracker.Closed, 490, "there is room")
+	assert.Len(t, tracker.Look(now, nil, false), 50)
+	tracker.Look(now, nil, false)
+	assert.Less(t, len(tracker.Closed), 500)
+	assert.Greater(t, len(tracker.Closed), 450)
 }
 
 // TestWhatIsKnownOfAProblem: the one that is open, and those before it, also of its effects.
@@ -182,7 +273,12 @@ func TestNamespacesOfOtherClusters(t *testing.T) {
 		}
 		shown = append(shown, p)
 	}
+	for i := range 150 { // Objects without a namespace have more room.
+		p := shownProblem(fmt.Sprint("n", i), fmt.Sprint("n", i), story.Epoch)
+		p.Key = incident.Key{Cluster: "full", Top: incident.Object{Kind: "node", Name: fmt.Sprint("n", i)}}
+		shown = append(shown, p)
+	}
 	news := (&problem.Tracker{}).Look(story.Epoch.Add(time.Minute), shown, false)
-	assert.Len(t, news, 101)
+	assert.Len(t, news, 101+150)
 	assert.Contains(t, linesOf(news), "of another cluster opened")
 }
