@@ -4,6 +4,8 @@ package rollout_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +117,14 @@ func TestSizeIsThatOfAllTexts(t *testing.T) {
 			count += len(w.Revisions)
 		}
 		assert.Equal(t, count, m.Revisions(), name)
+		for key, w := range m.Workloads {
+			for _, revision := range slices.Sorted(maps.Keys(w.Revisions)) {
+				m.Forget(rollout.Key{Workload: key, Revision: revision})
+				again = &rollout.Model{}
+				again.Join(restored(t, saved(t, m)))
+				assert.Equal(t, again.Size(), m.Size(), "%s: without %s", name, revision)
+			}
+		}
 	}
 	long := strings.Repeat("x", 200)
 	const usual = "0s Deployment/web ScalingReplicaSet event=e%s: Scaled up replica set web-aaa from 0 to 1\n1s Pod/web-aaa-1 !Odd{app} uid=u event=f%s: %s"
@@ -130,6 +140,22 @@ func TestSizeIsThatOfAllTexts(t *testing.T) {
 		assert.InDelta(t, before+200, after, 5, name)
 	}
 	assert.Greater(t, before, sizeOf("", "", "m")+300, "a template")
+}
+
+// TestRecordsOfOneEvent: the newest one has the message, in whatever order they come. Of two with the same count, the later
+// one is newer.
+func TestRecordsOfOneEvent(t *testing.T) {
+	t.Parallel()
+	first := storyOf("0s Pod/web-aaa-1 starts\n10s Pod/web-aaa-1 !Odd event=e x2/5s: z")
+	for later, want := range map[string]string{
+		"20s Pod/web-aaa-1 !Odd event=e x2/5s: a": "a", "20s Pod/web-aaa-1 !Odd event=e x3/5s: a": "a", "8s Pod/web-aaa-1 !Odd event=e x3/5s: a": "a",
+		"20s Pod/web-aaa-1 !Odd event=e x1: a": "z", "10s Pod/web-aaa-1 !Odd event=e x2/5s: a": "z", "9s Pod/web-aaa-1 !Odd event=e x2/5s: a": "z",
+	} {
+		m, reversed := modelOf(append(first[:len(first):len(first)], storyOf(later)...)), modelOf(append(storyOf(later), first...))
+		assert.Equal(t, bytesOf(t, m), bytesOf(t, reversed), later)
+		_, r := m.Revision(rollout.Key{Workload: "cluster/shop/uid-web", Revision: "replicaset.apps/web-aaa"})
+		assert.Equal(t, want, r.Pods["uid-web-aaa-1"].Events["e"].Message, later)
+	}
 }
 
 // TestTheEndOfAContainer: the newest one counts, in whatever order the records come.
