@@ -3,6 +3,7 @@
 package incident_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -44,11 +45,12 @@ func TestARestartChangesNoAnswer(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)
 	for _, file := range files {
-		if strings.HasSuffix(file, "what is left of a rollout after an hour.txt") {
-			continue // A forgotten scaling is stored only with a revision that began before it.
-		}
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
+		if strings.HasSuffix(file, "what is left of a rollout after an hour.txt") {
+			// A forgotten scaling is stored only with a revision that began before it: later, there is none.
+			content, _, _ = bytes.Cut(content, []byte("61:20 "))
+		}
 		now := began
 		clock := func() time.Time { return now }
 		live := incident.NewLive(clock)
