@@ -306,7 +306,8 @@ func TestChangesOfAnHour(t *testing.T) {
 	for i := range 300 {
 		shown = append(shown, change(i, now.Add(-time.Minute)))
 	}
-	var changes problem.Changes
+	var atOnce, changes problem.Changes
+	assert.Len(t, atOnce.Look(now, append(shown[:300:300], change(301, now.Add(-time.Minute))), false), 300)
 	assert.Len(t, changes.Look(now, shown, false), 300)
 	for _, after := range []time.Duration{time.Minute, 59 * time.Minute} { // The others are an hour old at most.
 		assert.Empty(t, changes.Look(now.Add(after), []incident.Change{change(300, now)}, false))

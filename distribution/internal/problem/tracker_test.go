@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/incident"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/problem"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/story"
 )
 
@@ -137,6 +138,34 @@ func TestAnEndDuringARestart(t *testing.T) {
 	news = tracker.Look(now.Add(time.Minute), []incident.Problem{b}, false)
 	require.Equal(t, []string{"b ended"}, linesOf(news))
 	assert.Equal(t, "the pod was scheduled", news[0].Because)
+}
+
+// TestProblemsThatTurnOutToBeOne: the one that began first goes on, in whatever order they were opened.
+func TestProblemsThatTurnOutToBeOne(t *testing.T) {
+	m, now := incident.NewModel(story.Epoch.Add(-incident.Horizon)), story.Epoch.Add(time.Minute)
+	for _, logs := range story.Logs("0:01 Pod/a-aaa-1 " + crash + "\n0:05 Pod/b-aaa-1 " + crash + "\n0:09 Pod/c-aaa-1 " + crash) {
+		m.AddFacts(incident.FactsOf(record.Read(logs), now, false), now)
+	}
+	shown := m.At(t.Context(), now, incident.Query{}).Problems()
+	require.Len(t, shown, 1)
+	series := shown[0].AllSeries()
+	require.Len(t, series, 3)
+	for first := range 3 {
+		tracker := &problem.Tracker{}
+		for i, one := range series {
+			onset := story.Epoch.Add(time.Duration(10+i) * time.Second)
+			if i == first {
+				onset = story.Epoch
+			}
+			tracker.Open = append(tracker.Open, &problem.Problem{ID: fmt.Sprint(i), Series: one, Onset: onset})
+		}
+		tracker.Look(now, shown, false)
+		require.Len(t, tracker.Open, 1)
+		assert.Equal(t, fmt.Sprint(first), tracker.Open[0].ID)
+		for _, p := range tracker.Closed {
+			assert.Equal(t, "it is a part of another problem", p.Because)
+		}
+	}
 }
 
 // TestAPartOfAnotherProblem: one that is not shown by itself any more is one, if what shows it goes on.
