@@ -78,6 +78,9 @@ func writeStates(out *strings.Builder, w *rollout.Workload, o rollout.Options) {
 		}
 		out.WriteString("\n")
 	}
+	if replicas := w.Replicas(); len(replicas) > 0 {
+		fmt.Fprintf(out, "  scaled to %v\n", replicas)
+	}
 	for _, revision := range slices.Sorted(maps.Keys(w.Revisions)) {
 		for _, part := range w.Spans(revision, o) {
 			goesOn := ""
