@@ -55,7 +55,7 @@ func New(config *rest.Config, settings Settings) (*Details, error) {
 	if !settings.ContainerStatus && !settings.TemplateChanges {
 		return nil, nil
 	}
-	reader, err := newReader(config, settings.Observer)
+	reader, err := newReader(config, settings.Observer, settings.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("no client for details: %w", err)
 	}
@@ -103,7 +103,7 @@ func (d *Details) Add(ctx context.Context, observations []observation.Observatio
 		one.of, one.events = append(one.of, i), append(one.events, observations[i].Event)
 	}
 	for about, one := range questions {
-		reads.Go(func() { one.answer = d.ask(ctx, about, one.events) })
+		reads.Go(func() { one.answer = d.reader.inSlot(ctx, func() answer { return d.ask(ctx, about, one.events) }) })
 	}
 	reads.Wait()
 	for _, one := range questions {
@@ -186,6 +186,6 @@ func (d *Details) ask(ctx context.Context, about subject, events []*corev1.Event
 	case "ReplicaSet":
 		return d.askReplicaSet(ctx, about, events)
 	default:
-		return d.askWorkload(ctx, about)
+		return d.askWorkload(ctx, about, events)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,7 +54,7 @@ func (answering) CloseIdleConnections() {}
 func readerOf(t testing.TB, answer *corev1.Pod) *reader {
 	body, err := json.Marshal(answer)
 	require.NoError(t, err)
-	r, err := newReader(&rest.Config{Host: "http://api", Transport: answering(body)}, &server{})
+	r, err := newReader(&rest.Config{Host: "http://api", Transport: answering(body)}, &server{}, time.Second)
 	require.NoError(t, err)
 	t.Cleanup(r.close)
 	return r

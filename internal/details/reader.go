@@ -33,11 +33,11 @@ const (
 	// readsPerSecond bounds the reads over a long time, and burst those of a moment: a release that changes many
 	// workloads takes three reads for each. One namespace has half of both: anyone who may write Events there
 	// could otherwise take all.
-	readsPerSecond = 20
-	burst          = 600
-	readsAtOnce    = 16
+	readsPerSecond  = 20
+	burst           = 600
+	questionsAtOnce = 16
 	// failuresInARow is the number of consecutive failures from which reads of a resource are answered at
-	// once. One timeout is enough. A read in the background, each retryAfter, closes this breaker.
+	// once. One timeout of most of a batch's time is enough. A read in the background, each retryAfter, closes this breaker.
 	failuresInARow = 3
 	retryAfter     = 5 * time.Second
 	// openFor is the time after which an open breaker of which nobody wanted anything says nothing any more.
@@ -80,8 +80,9 @@ type breaker struct {
 type reader struct {
 	client   *rest.RESTClient
 	observer Observer
-	slots    *semaphore.Weighted
+	slots    *semaphore.Weighted // for questions
 	all      *rate.Limiter
+	timeout  time.Duration // of a batch
 
 	ctx    context.Context // of reads in the background
 	end    context.CancelFunc
@@ -94,7 +95,7 @@ type reader struct {
 	breakers map[schema.GroupResource]*breaker
 }
 
-func newReader(config *rest.Config, observer Observer) (*reader, error) {
+func newReader(config *rest.Config, observer Observer, timeout time.Duration) (*reader, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
@@ -106,8 +107,8 @@ func newReader(config *rest.Config, observer Observer) (*reader, error) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	return &reader{
-		client: client, observer: observer, ctx: ctx, end: end,
-		slots: semaphore.NewWeighted(readsAtOnce), all: rate.NewLimiter(readsPerSecond, burst),
+		client: client, observer: observer, timeout: timeout, ctx: ctx, end: end,
+		slots: semaphore.NewWeighted(questionsAtOnce), all: rate.NewLimiter(readsPerSecond, burst),
 		namespaces: newMemory[string, *rate.Limiter](), failed: newMemory[path, failedRead](),
 		breakers: map[schema.GroupResource]*breaker{},
 	}, nil
@@ -128,11 +129,17 @@ func (r *reader) read(ctx context.Context, p path, into any) resolver.Resolution
 	if failure := r.refuses(p); failure != "" {
 		return failure
 	}
-	if err := r.slots.Acquire(ctx, 1); err != nil {
-		return resolver.ResolutionTimeout // It was not sent, which shows nothing.
+	return r.send(ctx, p, into)
+}
+
+// inSlot answers a question with all its reads as soon as there is a slot for it. If each read waited for a
+// slot, the first reads of all questions would come before the last one of any.
+func (r *reader) inSlot(ctx context.Context, ask func() answer) answer {
+	if r.slots.Acquire(ctx, 1) != nil {
+		return failed(resolver.ResolutionTimeout) // It was not asked, which shows nothing.
 	}
 	defer r.slots.Release(1)
-	return r.send(ctx, p, into)
+	return ask()
 }
 
 // refuses returns why a read is not worth sending; empty if it is.
@@ -201,6 +208,9 @@ func (r *reader) send(ctx context.Context, p path, into any) resolver.Resolution
 	}
 	r.observer.LookupDone(err, time.Since(sentAt))
 	failure := resolver.ResolutionOf(err)
+	if failure == resolver.ResolutionTimeout && time.Since(sentAt) < r.timeout/2 {
+		return failure // It was sent late, which shows nothing.
+	}
 	r.note(p, failure, isAnswered)
 	return failure
 }

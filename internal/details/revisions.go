@@ -32,9 +32,10 @@ const (
 )
 
 // scaledUp returns the ReplicaSet that a Deployment has scaled up.
-// (kubernetes/pkg/controller/deployment/sync.go: "Scaled up replica set NAME from 0 to 1")
+// (kubernetes/pkg/controller/deployment/sync.go: "Scaled up replica set NAME from 0 to 1"; client-go
+// combines the scalings of ten minutes from the tenth on)
 func scaledUp(ev *corev1.Event) (name string, ok bool) {
-	rest, ok := strings.CutPrefix(ev.Message, "Scaled up replica set ")
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(ev.Message, "(combined from similar events): "), "Scaled up replica set ")
 	name, _, _ = strings.Cut(rest, " ")
 	return name, ok && ev.Reason == "ScalingReplicaSet" && name != "" && !strings.Contains(name, "/")
 }
@@ -57,15 +58,10 @@ type workload struct {
 // nothing is the answer if an Event is of no new revision.
 func nothing(*corev1.Event) *observation.Details { return nil }
 
-// only returns an answer for one of the Events.
-func only(of *corev1.Event, one *observation.Details) answer {
-	return func(ev *corev1.Event) *observation.Details {
-		if ev == of {
-			return one
-		}
-		return nil
-	}
-}
+// answers are those to some of the Events.
+type answers map[*corev1.Event]*observation.Details
+
+func (a answers) to(ev *corev1.Event) *observation.Details { return a[ev] }
 
 // failed says why a read failed, on the first of the Events.
 func failed(failure resolver.Resolution) answer {
@@ -119,7 +115,7 @@ func (d *Details) askReplicaSet(ctx context.Context, about subject, events []*co
 		if !isNew(ev) && (former == nil || former.Spec.Replicas != nil && *former.Spec.Replicas == 0) {
 			return nothing
 		}
-		return only(ev, d.compareReplicaSet(ctx, in.namespace, former, &read, ev))
+		return answers{ev: d.compareReplicaSet(ctx, in.namespace, former, &read, ev)}.to
 	}
 	d.replicaSets.Add(about.key(), compared{revision: known.revision, readAt: newest.readAt})
 	return nothing
@@ -257,7 +253,8 @@ type compared struct {
 }
 
 // askWorkload compares the revision of a StatefulSet or a DaemonSet that an Event is of with the one before it, once.
-func (d *Details) askWorkload(ctx context.Context, about subject) answer {
+// It keeps none of the revisions: they may be large, and a batch has many workloads.
+func (d *Details) askWorkload(ctx context.Context, about subject, events []*corev1.Event) answer {
 	in := path{group: "apps", version: "v1", resource: strings.ToLower(about.kind) + "s", namespace: about.namespace, name: about.name}
 	known, _ := d.revisions.Get(about.uid)
 	if time.Since(known.readAt) < sharedFor {
@@ -282,29 +279,35 @@ func (d *Details) askWorkload(ctx context.Context, about subject) answer {
 	}
 	all := slices.DeleteFunc(revisions.Items, func(r controllerRevision) bool { return !isOwnedBy(r.OwnerReferences, read.UID) })
 	slices.SortFunc(all, func(a, b controllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
-	return func(ev *corev1.Event) *observation.Details {
+	found := answers{}
+	for _, ev := range events {
 		at := event.NewestOccurrence(ev)
 		i := revisionAt(all, at)
 		if i < 0 || all[i].Revision <= known.revision {
-			return nil
+			continue
 		}
 		known.revision = all[i].Revision
 		if i == 0 {
 			known.generation = read.Generation
 		}
-		d.revisions.Add(about.uid, known)
 		isRollingOut := i == 0 && read.Status.CurrentRevision != read.Status.UpdateRevision
-		if !isNewAt(all[i].begun(), at) && !isRollingOut {
-			return nil
+		if isNewAt(all[i].begun(), at) || isRollingOut {
+			found[ev] = compareRevisions(about, &read, all[i:])
 		}
-		changes := &observation.Details{}
-		// The number is that of the one before it plus 1: a lower one is not what it replaced.
-		if i+1 < len(all) && all[i+1].Revision == all[i].Revision-1 {
-			changes.Changes = compare(all[i+1].Data.Spec.Template, all[i].Data.Spec.Template)
-		}
-		addTools(changes, "apps/"+about.kind, &read.metadata, all[i].begun())
-		return changes
 	}
+	d.revisions.Add(about.uid, known)
+	return found.to
+}
+
+// compareRevisions compares the first of the revisions with the one that it replaced.
+func compareRevisions(about subject, of *workload, revisions []controllerRevision) *observation.Details {
+	changes := &observation.Details{}
+	// The number is that of the one before it plus 1: a lower one is not what it replaced.
+	if len(revisions) > 1 && revisions[1].Revision == revisions[0].Revision-1 {
+		changes.Changes = compare(revisions[1].Data.Spec.Template, revisions[0].Data.Spec.Template)
+	}
+	addTools(changes, "apps/"+about.kind, &of.metadata, revisions[0].begun())
+	return changes
 }
 
 // change is the last one of an object.

@@ -219,6 +219,8 @@ func scaled(name string, seconds int) *corev1.Event {
 
 func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
 	rolledBack := usedAgain(replicaSet("a", 1, 0, 1), 3, "1")
+	combined := scaled("a", 9000)
+	combined.Message = "(combined from similar events): " + combined.Message
 	stranger := ofStranger(replicaSet("c", 9, 50, 1))
 	for name, tt := range map[string]struct {
 		ev   *corev1.Event
@@ -228,6 +230,7 @@ func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
 		"the second revision":               {scaled("b", 100), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1), stranger}, []string{"image app: app:a → app:b"}},
 		"the first revision":                {scaled("a", 0), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1)}, nil},
 		"a rollback":                        {scaled("a", 9000), []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 1)}, []string{"image app: app:b → app:a"}},
+		"a rollback of many pods":           {combined, []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 1)}, []string{"image app: app:b → app:a"}},
 		"scaled up from 0 after a rollback": {scaled("a", 9000), []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 0)}, nil},
 		"an old one is scaled up by hand":   {scaled("b", 9000), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)}, nil},
 		"an old one is scaled up":           {scaled("b", 9000), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 0), replicaSet("b", 2, 100, 1)}, nil},

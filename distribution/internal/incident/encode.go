@@ -78,14 +78,14 @@ func (s *StoredFact) Fact() (*Fact, error) {
 		}
 		f.Moments = append(f.Moments, moment)
 	}
-	if len(s.Begun) > 0 {
+	if len(s.Begun) > 0 || s.Scaled != 0 {
 		f.before = &forgotten{begun: map[string]bool{}}
 		for _, revision := range s.Begun {
 			f.before.begun[revision] = true
 		}
-	}
-	if f.before != nil && s.Scaled != 0 {
-		f.before.scaled = timeAt(s.Scaled)
+		if s.Scaled != 0 {
+			f.before.scaled = timeAt(s.Scaled)
+		}
 	}
 	f.judge()
 	return f, nil

@@ -156,7 +156,7 @@ func (m *Model) factsOf(key Key) (facts []Fact) {
 	if len(facts) > 0 {
 		facts[0].Resource = w.resource
 	}
-	if len(facts) > 0 && len(w.before.begun) > 0 {
+	if len(facts) > 0 && (len(w.before.begun) > 0 || !w.before.scaled.IsZero()) {
 		facts[0].before = &forgotten{maps.Clone(w.before.begun), w.before.scaled}
 	}
 	return facts

@@ -224,6 +224,7 @@ func TestSpaces(t *testing.T) {
 		add("node-with-pods", "", "", "shop")
 	}
 	add("own", "evil-1")
+	add("own-of-several", "evil-1", "evil-1", "evil-1")
 	opened := map[string]int{}
 	tracker := &problem.Tracker{}
 	for range 2 {
@@ -234,7 +235,7 @@ func TestSpaces(t *testing.T) {
 	opened["of the cluster"] = opened["node"] + opened["node-with-pods"]
 	delete(opened, "node")
 	delete(opened, "node-with-pods")
-	assert.Equal(t, map[string]int{"shared": 100, "of the cluster": 1000, "own": 1}, opened)
+	assert.Equal(t, map[string]int{"shared": 100, "of the cluster": 1000, "own": 1, "own-of-several": 1}, opened)
 }
 
 // TestWhatIsKeptIsBounded: 30 days, and 64 MiB with the changes, of which a namespace displaces only its own.
@@ -305,9 +306,12 @@ func TestChangesOfAnHour(t *testing.T) {
 	for i := range 300 {
 		shown = append(shown, change(i, now.Add(-time.Minute)))
 	}
-	var changes problem.Changes
+	var atOnce, changes problem.Changes
+	assert.Len(t, atOnce.Look(now, append(shown[:300:300], change(301, now.Add(-time.Minute))), false), 300)
 	assert.Len(t, changes.Look(now, shown, false), 300)
-	assert.Empty(t, changes.Look(now.Add(time.Minute), []incident.Change{change(300, now)}, false))
+	for _, after := range []time.Duration{time.Minute, 59 * time.Minute} { // The others are an hour old at most.
+		assert.Empty(t, changes.Look(now.Add(after), []incident.Change{change(300, now)}, false))
+	}
 	assert.Len(t, changes.Look(now.Add(time.Hour), []incident.Change{change(301, now.Add(50*time.Minute))}, false), 1)
 }
 

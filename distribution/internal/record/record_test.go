@@ -4,6 +4,7 @@ package record_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,6 +78,7 @@ func TestChosenNode(t *testing.T) {
 	}
 	for _, line := range []string{
 		"0s Widget/w Scheduled: Successfully assigned shop/w to node-7",
+		"0s Pod/web-aaa-x Scheduled reporter=my-scheduler: It waits for its volumes",
 		"0s Pod/web-aaa-x Nominated action=Binding: Successfully assigned shop/web-aaa-x to node-7",
 	} {
 		assert.Empty(t, only(t, line, unchanged).NodeOfPod(), line)
@@ -102,6 +104,72 @@ func TestRecordsWithoutTheUIDOfTheirEvent(t *testing.T) {
 	assert.Equal(t, event, of("20s Pod/web-aaa-x BackOff{app} action=Start x2/10s: again"))
 	for _, other := range []string{"10s Pod/web-aaa-y BackOff{app}: again", "10s Pod/web-aaa-x Killing{app} action=Pull: again", "10s Pod/web-aaa-x BackOff{app}: once"} {
 		assert.NotEqual(t, event, of(other), other)
+	}
+}
+
+// TestRecordsOfOneObject: what is no Event is left out, and all Events of an object share what is known of it.
+func TestRecordsOfOneObject(t *testing.T) {
+	t.Parallel()
+	logs := story.Logs("0s Pod/web-aaa-1 !Odd: odd")[0]
+	all := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
+	for _, name := range []string{"device.app.lifecycle", "", "k8s.event"} {
+		other := all.AppendEmpty()
+		all.At(0).CopyTo(other)
+		other.SetEventName(name)
+	}
+	read := record.Read(logs)
+	require.Len(t, read, 2)
+	assert.Same(t, read[0].Subject, read[1].Subject)
+}
+
+// TestHarmlessWarnings: those that are known, and those that a user adds by their reason.
+func TestHarmlessWarnings(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"0s Pod/web-aaa-1 !DNSConfigForming: too many name servers": true, "0s Pod/web-aaa-1 !AuditOnly: no limits": true,
+		"0s Pod/web-aaa-1 !BackOff{app}: again": false, "0s Pod/web-aaa-1 !Odd action=AuditOnly: odd": false, "0s Pod/web-aaa-1 !Odd action=DNSConfigForming: odd": false,
+	} {
+		assert.Equal(t, want, record.Read(story.Logs(line)[0], "AuditOnly")[0].IsHarmless, line)
+	}
+}
+
+// TestAnEventThatIsRepeated began at the time that its records name, if they name one.
+func TestAnEventThatIsRepeated(t *testing.T) {
+	t.Parallel()
+	r := only(t, "10s Pod/web-aaa-x Pulled{app} event=e x3/1s: pulled", unchanged)
+	assert.Equal(t, "e", r.Event)
+	assert.EqualValues(t, 3, r.Count)
+	assert.Equal(t, story.Epoch.Add(time.Second), r.First)
+	for _, start := range []string{"", "yesterday"} {
+		r = only(t, "10s Pod/web-aaa-x Pulled{app} x3: pulled", func(log plog.LogRecord) { log.Attributes().PutStr("k8s.event.start_time", start) })
+		assert.Equal(t, r.At, r.First, start)
+	}
+}
+
+// TestNumbersThatAnybodyMayWrite: a count is at least 1, and sums of counts do not overflow.
+func TestNumbersThatAnybodyMayWrite(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[int64]int64{-1: 1, 0: 1, 1: 1, 7: 7, math.MaxInt64: record.MaxCount} {
+		r := only(t, "10s Pod/web-aaa-x BackOff{app}: again", func(log plog.LogRecord) { log.Attributes().PutInt("k8s.event.count", count) })
+		assert.Equal(t, want, r.Count)
+	}
+	r := only(t, "10s Pod/web-aaa-x BackOff{app}: again", func(log plog.LogRecord) { log.Attributes().PutStr("k8s.event.count", "7") })
+	assert.EqualValues(t, 1, r.Count)
+}
+
+// TestLongTexts: what is cut ends with an ellipsis, and no letter is cut in half.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "", "abc": "abc", "abcd": "abcd", "abcde": "abcd…", "abcä": "abc…", "abä": "abä"} {
+		assert.Equal(t, want, record.Cut(text, 4))
+	}
+}
+
+// TestObjectsOfOthers: an Event about an object that its namespace does not speak for is known as such.
+func TestObjectsOfOthers(t *testing.T) {
+	t.Parallel()
+	for resolution, want := range map[string]bool{"foreign": true, "complete": false, "not_found": false} {
+		assert.Equal(t, want, only(t, "0s Node/node-0 !Odd resolution="+resolution+": odd", unchanged).IsForeign(), resolution)
 	}
 }
 

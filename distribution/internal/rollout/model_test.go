@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/record"
@@ -123,6 +124,55 @@ func TestEvictIsOfTheLargestNamespace(t *testing.T) {
 		}
 	}
 	assert.Zero(t, m.Size())
+}
+
+// TestWhatIsForgottenFirst: what has no revision, then what was delivered, then what had no news for longest.
+func TestWhatIsForgottenFirst(t *testing.T) {
+	t.Parallel()
+	m := modelOf(storyOf("0s StatefulSet/db SuccessfulCreate: create Pod db-0 in StatefulSet db successful"))
+	for i, name := range []string{"late", "early", "delivered-late", "delivered-early"} {
+		in := modelOf(storyOf(fmt.Sprintf("0s Pod/%s-aaa-1 starts", name)))
+		in.ReceivedAt(int64(10 - i))
+		m.Join(in)
+		if _, r := m.Revision(rollout.Key{Workload: "cluster/shop/uid-" + name, Revision: "replicaset.apps/" + name + "-aaa"}); i > 1 {
+			r.Closed = true
+		}
+	}
+	require.NotNil(t, m.Workloads["cluster/shop/uid-db"])
+	var order []string
+	forgotten := func(key rollout.Key, _ *rollout.Revision) {
+		order = append(order, strings.TrimPrefix(key.Workload, "cluster/shop/uid-"))
+	}
+	m.Evict(m.Size(), forgotten)
+	assert.Len(t, m.Workloads, 5, "there is room")
+	m.Evict(m.Size()-1, forgotten)
+	assert.NotContains(t, m.Workloads, "cluster/shop/uid-db")
+	assert.LessOrEqual(t, len(order), 1, "a bit more than what is too much")
+	m.Forget(rollout.Key{Workload: "unknown"})
+	m.Evict(0, forgotten)
+	assert.Equal(t, []string{"delivered-early", "delivered-late", "early", "late"}, order)
+	assert.Empty(t, m.Workloads)
+	assert.Zero(t, m.Size())
+}
+
+// TestManyRevisions: a workload that has more than 256 loses an eighth of that, the oldest.
+func TestManyRevisions(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[int]int{256: 0, 257: 32} {
+		m := &rollout.Model{}
+		for i := range count {
+			in := modelOf(storyOf(fmt.Sprintf("0s Deployment/web ScalingReplicaSet event=%d: Scaled up replica set web-r%d from 0 to 1", i, i)))
+			in.ReceivedAt(int64(i + 1))
+			m.Join(in)
+		}
+		var forgotten []string
+		m.Evict(m.Size(), func(key rollout.Key, _ *rollout.Revision) { forgotten = append(forgotten, nameOf(key.Revision)) })
+		assert.Len(t, forgotten, want)
+		assert.Equal(t, count-want, m.Revisions())
+		for i, name := range forgotten {
+			assert.Equal(t, fmt.Sprint("web-r", i), name)
+		}
+	}
 }
 
 // TestForgottenRevision: the pods of another revision can have the same names, and still need the

@@ -92,10 +92,33 @@ func TestMissingAttributes(t *testing.T) {
 	for removed, s := range map[string]story{
 		"k8s.workload.kind": update, "k8s.workload.name": update, "k8s.object.kind": update, "k8s.object.name": update,
 		"k8s.owner.chain": pod, "k8s.object.api_version": pod, "k8s.owner.uid": boot()[2:],
+		"k8s.workload.uid": update,
 	} {
 		without := s.changed(func(resource, _ pcommon.Map) { resource.Remove(removed) })
 		assert.Empty(t, spansOf(modelOf(without), late), removed)
 		read, _ := rollout.Read(record.Read(without[0]), &rollout.Model{})
 		assert.Contains(t, read.Lacks, removed)
+	}
+}
+
+// TestRecordsOfNothing: what has no workload, or no time, says nothing about rollouts, and nothing is missing.
+func TestRecordsOfNothing(t *testing.T) {
+	t.Parallel()
+	bare := storyOf("0s Pod/shop-aaa-1 starts").changed(func(resource, _ pcommon.Map) {
+		for _, name := range []string{"k8s.workload.uid", "k8s.workload.name", "k8s.workload.kind"} {
+			resource.Remove(name)
+		}
+	})
+	timeless := storyOf("0s Pod/shop-aaa-1 starts").changed(func(_, _ pcommon.Map) {})
+	for _, logs := range timeless {
+		logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).SetTimestamp(0)
+	}
+	for _, s := range []story{bare, timeless} {
+		for _, logs := range s {
+			read, used := rollout.Read(record.Read(logs), &rollout.Model{})
+			assert.Empty(t, read.Lacks)
+			assert.Empty(t, read.Workloads)
+			assert.Zero(t, used)
+		}
 	}
 }

@@ -174,7 +174,8 @@ func (r *Revision) hadPodsBefore(steps steps, at, until int64) bool {
 		return true
 	}
 	if _, newest, ok := steps.since(at); ok {
-		return newest.To > 0
+		// A Deployment that recreates its pods scales the revision to zero before it begins another one.
+		return newest.To > 0 || newest.At >= at-int64(StopWindow)
 	}
 	for _, p := range r.Pods {
 		if began := r.began(p); began != 0 {
