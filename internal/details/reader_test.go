@@ -58,15 +58,15 @@ func TestMoreReadsThanMayRunAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, d, observer := newSilent(t)
 		defer d.Close()
-		all := restartsOf(3 * readsAtOnce)
+		all := restartsOf(3 * questionsAtOnce)
 		began := time.Now()
 		d.Add(t.Context(), all)
 		assert.Equal(t, d.settings.Timeout, time.Since(began))
 		for _, one := range all {
 			assert.Equal(t, resolver.ResolutionTimeout, one.Details.Resolution)
 		}
-		assert.EqualValues(t, readsAtOnce, api.waiting.Load())
-		assert.Len(t, observer.counted, readsAtOnce)
+		assert.EqualValues(t, questionsAtOnce, api.waiting.Load())
+		assert.Len(t, observer.counted, questionsAtOnce)
 	})
 }
 
