@@ -443,6 +443,17 @@ func TestTheLogHasTheFirstRejectionAndARepetitionEveryFiveMinutes(t *testing.T) 
 				h.deliver(t, "a")
 			}
 		}, []string{"0s " + dropped + " map[permanent:true records:1]", "0s " + first}},
+		"of each row of drops": {func(t *testing.T, h *harness) {
+			for range 2 {
+				h.consume = failing(errInvalid)
+				h.deliver(t, "a")
+				h.deliver(t, "a")
+				time.Sleep(time.Second)
+			}
+		}, []string{
+			"0s " + dropped + " map[permanent:true records:1]", "0s " + first,
+			"1s " + dropped + " map[permanent:true records:1]", "1s " + again,
+		}},
 		"of requests that are retried and then dropped": {func(t *testing.T, h *harness) {
 			h.settings.Retry.MaxElapsedTime = 2 * time.Second
 			h.consume = always(errFull)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -42,11 +43,18 @@ type server struct {
 	mu        sync.Mutex
 	answers   map[string]any // by path; an int is a status
 	requests  []string
+	queries   []url.Values // of the lists
+	accepted  []string     // content types, of each request
 	forbidden []string
+	counted   []bool        // of each read that was counted, whether there was an answer
 	hang      chan struct{} // nil: nothing hangs
 }
 
-func (*server) LookupDone(error, time.Duration) {}
+func (s *server) LookupDone(err error, _ time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted = append(s.counted, err == nil)
+}
 
 func (s *server) Forbidden(verb string, resource schema.GroupResource, namespace string) {
 	s.mu.Lock()
@@ -59,8 +67,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if selector := r.URL.Query().Get("labelSelector"); selector != "" {
 		path += "?" + selector
+		s.queries = append(s.queries, r.URL.Query())
 	}
-	s.requests = append(s.requests, path)
+	s.requests, s.accepted = append(s.requests, path), append(s.accepted, r.Header.Get("Accept"))
 	found, hang := s.answers[path], s.hang
 	s.mu.Unlock()
 	if hang != nil {
@@ -186,6 +195,10 @@ func waiting(pause string) func(*corev1.ContainerStatus) {
 	}
 }
 
+func waitingForNothing(s *corev1.ContainerStatus) {
+	s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+}
+
 func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ev  *corev1.Event
@@ -227,7 +240,12 @@ func TestTheEndIsThatOfTheRunBeforeTheEvent(t *testing.T) {
 		"the first back-off, status of the first end":            {restart("BackOff", 23, 1), webPod(ended(0, 20)), 0},
 		"a back-off, status of the end before":                   {restart("BackOff", 42, 2), webPod(ended(0, 20), restarted), 0},
 		"the first start":                                        {restart("Started", 1, 2), webPod(running(1)), 0},
+		"a back-off, ten seconds after the end of the status":    {restart("BackOff", 30, 2), webPod(ended(0, 20), restarted), 0},
+		"a back-off, nine seconds after the end of the status":   {restart("BackOff", 29, 2), webPod(ended(0, 20), restarted), 20},
+		"a back-off, status without states":                      {restart("BackOff", 30, 2), webPod(func(s *corev1.ContainerStatus) { s.RestartCount = 3 }), 0},
 		"a status without states":                                {restart("Started", 1, 2), webPod(), 0},
+		"a back-off whose pause the status does not say":         {restart("BackOff", 29, 2), webPod(waitingForNothing, lastEnded(0, 20)), 20},
+		"a back-off after a pause that the status does not say":  {restart("BackOff", 30, 2), webPod(waitingForNothing, lastEnded(0, 20)), 0},
 		"an end without a time": {restart("BackOff", 21, 1), webPod(waiting("20s"), func(s *corev1.ContainerStatus) {
 			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{}
 		}), 0},
@@ -261,6 +279,14 @@ func TestEventsThatCallForNoDetails(t *testing.T) {
 	foreign := restart("BackOff", 1, 5)
 	foreign.Namespace = "tenant-b"
 	killing := restart("Killing", 1, 2)
+	sandbox := restart("Created", 1, 2)
+	sandbox.InvolvedObject.FieldPath = ""
+	completed := restart("Completed", 1, 1)
+	completed.InvolvedObject.Kind = "Job"
+	deletion := createdPod(1)
+	deletion.Reason = "SuccessfulDelete"
+	said := restart("ScalingReplicaSet", 1, 1)
+	said.InvolvedObject.Kind, said.Reason, said.Message = "Deployment", "Note", "Scaled up replica set web-5d from 0 to 1"
 	scaledDown := restart("ScalingReplicaSet", 1, 1)
 	scaledDown.InvolvedObject.Kind, scaledDown.Message = "Deployment", "Scaled down replica set web-5d to 0 from 1"
 	for name, ev := range map[string]*corev1.Event{
@@ -268,6 +294,10 @@ func TestEventsThatCallForNoDetails(t *testing.T) {
 		"the first start of a container":  restart("Started", 1, 1),
 		"an Event of another namespace":   foreign,
 		"a container that is being ended": killing,
+		"an Event of no container":        sandbox,
+		"a Job that has not failed":       completed,
+		"a deletion by a StatefulSet":     deletion,
+		"the words of a scale-up":         said,
 		"a scale-down":                    scaledDown,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,6 +325,19 @@ func TestAnObjectIsReadAboutOnceForEachRestart(t *testing.T) {
 	s.put(podPath, webPod(waiting("40s"), lastEnded(41, 50)))
 	assert.Equal(t, at(50).Time, s.ask(t, restart("BackOff", 52, 4)).Ended.FinishedAt.UTC())
 	assert.Len(t, s.sent(), 1)
+}
+
+// TestAPodThatRanWhenItWasRead: a status that is older than the pause has nothing of it.
+func TestAPodThatRanWhenItWasRead(t *testing.T) {
+	for _, reason := range []string{"BackOff", "Started"} {
+		s := newServer(t)
+		s.put(podPath, webPod(running(30), lastEnded(0, 20)))
+		require.NotNil(t, s.ask(t, restart("Started", 30, 2)).Ended, reason)
+		s.age()
+		s.put(podPath, webPod(waiting("40s"), lastEnded(30, 50)))
+		seconds := map[string]int{"BackOff": 51, "Started": 90}[reason]
+		assert.Equal(t, at(50).Time, s.ask(t, restart(reason, seconds, 3)).Ended.FinishedAt.UTC(), reason)
+	}
 }
 
 // age lets no read be shared any more because it was just now.
@@ -345,6 +388,16 @@ func TestAMissingPermissionIsReportedAndNotTriedAgainAtOnce(t *testing.T) {
 	assert.Equal(t, []string{"get pods in shop"}, s.forbidden)
 }
 
+func TestEachReadIsCounted(t *testing.T) {
+	s := newServer(t)
+	s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+	require.NotNil(t, s.ask(t, restart("BackOff", 21, 1)).Ended)
+	missing := restart("BackOff", 21, 1)
+	missing.InvolvedObject.Name = "web-2"
+	s.ask(t, missing)
+	assert.Equal(t, []bool{true, false}, s.counted)
+}
+
 func TestAServerThatHangsDelaysOneBatch(t *testing.T) {
 	s := newServer(t, func(c *Settings) { c.Timeout = 50 * time.Millisecond })
 	s.hang = make(chan struct{})
@@ -393,6 +446,45 @@ func TestReadsOfANamespaceAreLimited(t *testing.T) {
 	assert.Equal(t, resolver.ResolutionNotFound, s.ask(t, other).Resolution, "another namespace has its part")
 }
 
+func TestReadsOfAllNamespacesAreLimited(t *testing.T) {
+	s := newServer(t)
+	allowed := 0
+	for i := range 4 * burst {
+		if s.reader.refuses(path{version: "v1", resource: "pods", namespace: fmt.Sprint("shop-", i%40), name: "web"}) == "" {
+			allowed++
+		}
+	}
+	assert.GreaterOrEqual(t, allowed, burst)
+	assert.Less(t, allowed, 2*burst, "of several namespaces together")
+}
+
+// TestFailuresWithAnAnswerBetweenThemStopNoReads, whatever the answer is: the API server is there.
+func TestFailuresWithAnAnswerBetweenThemStopNoReads(t *testing.T) {
+	for name, answer := range map[string]any{
+		"an object": webPod(waiting("20s"), lastEnded(0, 20)), "not there": http.StatusNotFound, "forbidden": http.StatusForbidden, "rejected": http.StatusBadRequest,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			n := 0
+			read := func(answer any) {
+				ev := restart("BackOff", 21, 1)
+				n++
+				ev.Namespace, ev.InvolvedObject.Namespace = fmt.Sprint("shop-", n), fmt.Sprint("shop-", n)
+				s.put("/api/v1/namespaces/"+ev.Namespace+"/pods/web-1", answer)
+				s.ask(t, ev)
+				assert.Len(t, s.sent(), 1, "read %d", n)
+			}
+			for range failuresInARow - 1 {
+				read(http.StatusInternalServerError)
+			}
+			read(answer)
+			for range failuresInARow {
+				read(http.StatusInternalServerError)
+			}
+		})
+	}
+}
+
 func TestWhyAJobFailed(t *testing.T) {
 	pod := func(name string, uid string, finished, code int) corev1.Pod {
 		p := webPod(func(s *corev1.ContainerStatus) {
@@ -405,15 +497,146 @@ func TestWhyAJobFailed(t *testing.T) {
 		}
 		return p
 	}
+	running := pod("copy-6", "", 30, 6)
+	running.Status.Phase = corev1.PodRunning
 	s := newServer(t)
 	s.put("/api/v1/namespaces/shop/pods?job-name=copy", corev1.PodList{Items: []corev1.Pod{
-		pod("copy-1", "", 10, 1), pod("copy-2", "", 30, 2), pod("copy-3", "", 20, 3), pod("copy-4", "other", 40, 4), pod("copy-5", "", 90, 5),
+		pod("copy-1", "", 10, 1), pod("copy-2", "", 29, 2), pod("copy-3", "", 20, 3), pod("copy-4", "other", 30, 4), pod("copy-5", "", 90, 5),
+		running, pod("copy-7", "", 30, 0),
 	}})
 	ev := restart("BackoffLimitExceeded", 31, 1)
 	ev.InvolvedObject = corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "copy", UID: "job-uid"}
 	got := s.ask(t, ev)
 	require.NotNil(t, got.Ended)
 	assert.EqualValues(t, 2, got.Ended.ExitCode, "the newest failure before the event")
+	require.Len(t, s.queries, 1)
+	assert.Equal(t, "status.phase=Failed", s.queries[0].Get("fieldSelector"))
+	assert.Equal(t, maxItems, s.queries[0].Get("limit"))
+
+	s = newServer(t)
+	setup := pod("copy-1", "", 10, 0)
+	setup.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at(5)}}}}
+	s.put("/api/v1/namespaces/shop/pods?job-name=copy", corev1.PodList{Items: []corev1.Pod{setup}})
+	got = s.ask(t, ev)
+	require.NotNil(t, got.Ended)
+	assert.EqualValues(t, 7, got.Ended.ExitCode, "of the container that failed, and of none that did not")
+}
+
+func TestOnlyWhatIsSwitchedOnIsRead(t *testing.T) {
+	job := restart("BackoffLimitExceeded", 31, 1)
+	job.InvolvedObject = corev1.ObjectReference{Kind: "Job", Namespace: "shop", Name: "copy", UID: "job-uid"}
+	mounts := webPod(waiting("20s"), lastEnded(0, 20))
+	mounts.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
+	const jobs, settings = "/api/v1/namespaces/shop/pods?job-name=copy", "/api/v1/namespaces/shop/configmaps/settings"
+	for name, tt := range map[string]struct {
+		settings Settings
+		want     []string
+	}{
+		"why containers ended":              {Settings{ContainerStatus: true}, []string{podPath, jobs}},
+		"what revisions changed":            {Settings{TemplateChanges: true}, []string{replicaSets + "/b", inStatefulSet}},
+		"also which ConfigMap changed last": {Settings{ContainerStatus: true, ConfigMaps: true}, []string{podPath, settings, jobs}},
+		"ConfigMaps of no container":        {Settings{ConfigMaps: true}, nil},
+		"nothing":                           {Settings{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, func(c *Settings) {
+				c.ContainerStatus, c.TemplateChanges, c.ConfigMaps = tt.settings.ContainerStatus, tt.settings.TemplateChanges, tt.settings.ConfigMaps
+			})
+			s.put(podPath, mounts)
+			for _, ev := range []*corev1.Event{restart("BackOff", 21, 1), job, scaled("b", 101), createdPod(101)} {
+				s.ask(t, ev)
+			}
+			assert.Equal(t, tt.want, s.sent())
+		})
+	}
+}
+
+// TestOfAConfigMapNoValueIsRead: the API server is asked for its metadata only.
+func TestOfAConfigMapNoValueIsRead(t *testing.T) {
+	s := newServer(t, func(c *Settings) { c.ConfigMaps = true })
+	mounts := webPod(waiting("20s"), lastEnded(0, 20))
+	mounts.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "URL", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Key: "url",
+	}}}}
+	s.put(podPath, mounts)
+	s.ask(t, restart("BackOff", 21, 1))
+	require.Equal(t, []string{podPath, "/api/v1/namespaces/shop/configmaps/settings"}, s.sent())
+	assert.Contains(t, s.accepted[1], "as=PartialObjectMetadata")
+}
+
+// TestTheFirstStartOfAPodWhoseNameIsKnown: a StatefulSet gives the names of its pods again.
+func TestTheFirstStartOfAPodWhoseNameIsKnown(t *testing.T) {
+	s := newServer(t)
+	s.put(podPath, webPod(waiting("20s"), lastEnded(0, 20)))
+	require.NotNil(t, s.ask(t, restart("BackOff", 21, 1)).Ended)
+	s.sent()
+	s.age()
+	next := restart("Started", 60, 1)
+	next.InvolvedObject.UID = "next-uid"
+	assert.Nil(t, s.ask(t, next))
+	assert.Empty(t, s.sent())
+}
+
+func TestEachContainerOfAPodHasItsOwnEnd(t *testing.T) {
+	one := webPod(waiting("20s"), lastEnded(0, 20))
+	limited := func(name, memory string) corev1.Container {
+		return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: *quantity(memory)}}}
+	}
+	status := func(name string, code int32) corev1.ContainerStatus {
+		s := corev1.ContainerStatus{Name: name, RestartCount: code}
+		waiting("20s")(&s)
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: at(0), FinishedAt: at(20)}
+		return s
+	}
+	one.Spec.Containers = []corev1.Container{limited("app", "1Mi"), limited("proxy", "2Mi")}
+	one.Spec.InitContainers = []corev1.Container{limited("setup", "3Mi")}
+	one.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
+	one.Status.ContainerStatuses = []corev1.ContainerStatus{status("app", 1), status("proxy", 2)}
+	one.Status.InitContainerStatuses = []corev1.ContainerStatus{status("setup", 3)}
+	one.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{status("debug", 4)}
+	s := newServer(t)
+	s.put(podPath, one)
+	for field, want := range map[string]observation.Termination{
+		"spec.containers{app}":            {ExitCode: 1, Restarts: 1, MemoryLimit: 1 << 20},
+		"spec.containers{proxy}":          {ExitCode: 2, Restarts: 2, MemoryLimit: 2 << 20},
+		"spec.initContainers{setup}":      {ExitCode: 3, Restarts: 3, MemoryLimit: 3 << 20},
+		"spec.ephemeralContainers{debug}": {ExitCode: 4, Restarts: 4},
+	} {
+		ev := restart("BackOff", 21, 1)
+		ev.InvolvedObject.FieldPath = field
+		got := s.ask(t, ev).Ended
+		require.NotNil(t, got, field)
+		got.StartedAt, got.FinishedAt = time.Time{}, time.Time{}
+		assert.Equal(t, want, *got, field)
+	}
+	unknown := restart("BackOff", 21, 1)
+	unknown.InvolvedObject.FieldPath = "spec.containers{other}"
+	assert.Nil(t, s.ask(t, unknown).Ended)
+}
+
+// TestTheSignalOfAnExitCode: a shell, and a container runtime, add it to 128.
+func TestTheSignalOfAnExitCode(t *testing.T) {
+	for exit, want := range map[[2]int32]int32{
+		{137, 0}: 9, {143, 0}: 15, {192, 0}: 64, {129, 0}: 1,
+		{0, 0}: 0, {1, 0}: 0, {128, 0}: 0, {193, 0}: 0, {255, 0}: 0,
+		{137, 15}: 15, {0, 9}: 9,
+	} {
+		got := (&pod{}).termination("app", 1, &endedRun{ExitCode: exit[0], Signal: exit[1]})
+		assert.Equal(t, want, got.Signal, "%v", exit)
+	}
+}
+
+func TestAConfigurationThatIsNotPossible(t *testing.T) {
+	_, err := New(&rest.Config{Host: "https://api", TLSClientConfig: rest.TLSClientConfig{CAFile: "/nowhere/ca.crt"}}, Settings{ContainerStatus: true})
+	assert.ErrorContains(t, err, "no client for details: ")
+}
+
+func TestDetailsThatAreSwitchedOff(t *testing.T) {
+	var off *Details
+	all := []observation.Observation{{Event: restart("BackOff", 21, 1)}}
+	off.Add(t.Context(), all)
+	assert.Nil(t, all[0].Details)
+	off.Close()
 }
 
 func TestNothingOfAPodsEnvironmentIsKept(t *testing.T) {

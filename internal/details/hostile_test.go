@@ -96,6 +96,18 @@ func TestAReplicaSetWithoutARevisionIsReadOnceInTwoSeconds(t *testing.T) {
 	assert.Equal(t, []string{replicaSets + "/a"}, s.sent())
 }
 
+func TestARevisionThatWasComparedIsNotListedAgain(t *testing.T) {
+	s := newServer(t)
+	set := replicaSet("b", 2, 100, 1)
+	s.put(replicaSets+"/b", set)
+	s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1), set}})
+	require.NotNil(t, s.ask(t, scaled("b", 101)))
+	s.age()
+	s.sent()
+	assert.Nil(t, s.ask(t, scaled("b", 110)))
+	assert.Equal(t, []string{replicaSets + "/b"}, s.sent())
+}
+
 func TestARollbackToARevisionThatWasCompared(t *testing.T) {
 	s := newServer(t)
 	s.put(theWorkload, metav1.PartialObjectMetadata{})
@@ -234,7 +246,7 @@ func TestPodsThatUseOneConfigMapShareARead(t *testing.T) {
 		one := webPod(waiting("20s"), lastEnded(0, 20))
 		one.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
 		ev := restart("BackOff", 21, 1)
-		ev.InvolvedObject.Name = fmt.Sprint("web-", i)
+		ev.InvolvedObject.Name = fmt.Sprint("api-", i)
 		s.put("/api/v1/namespaces/shop/pods/"+ev.InvolvedObject.Name, one)
 		all = append(all, observation.Observation{Event: ev})
 	}
@@ -246,6 +258,11 @@ func TestPodsThatUseOneConfigMapShareARead(t *testing.T) {
 	for _, one := range all {
 		assert.NotEmpty(t, one.Details.ConfigMaps)
 	}
+	next := webPod(waiting("20s"), lastEnded(0, 20))
+	next.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
+	s.put(podPath, next)
+	assert.NotEmpty(t, s.ask(t, restart("BackOff", 21, 1)).ConfigMaps)
+	assert.Equal(t, []string{podPath}, s.sent(), "also with the next batch")
 }
 
 func TestAConfigMapThatKeepsChangingIsNeverNamed(t *testing.T) {

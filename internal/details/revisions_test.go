@@ -126,6 +126,26 @@ spec:
 			"serviceAccountName changed",
 			"tolerations added",
 		}},
+		"probes of another kind": {`
+metadata:
+  labels: {app: web}
+  annotations: {checksum/config: aaaa, gone: x}
+spec:
+  initContainers: [{name: migrate, image: "migrate:1"}]
+  containers:
+  - name: app
+    image: app:1
+    args: [--password=s3cret]
+    env: [{name: URL, value: "http://s3cret"}, {name: OLD, value: s3cret}, {name: SAME, value: "1"}]
+    envFrom: [{configMapRef: {name: app-6f4b}}, {secretRef: {name: tokens}}]
+    resources: {limits: {memory: 256Mi, cpu: "1"}, requests: {memory: 64Mi}}
+    startupProbe: {tcpSocket: {port: 80}}
+  volumes:
+  - {name: settings, configMap: {name: settings}}
+`, []string{
+			"liveness probe app removed",
+			"startup probe app added",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := compare(template(t, before), template(t, tt.after))
@@ -133,6 +153,26 @@ spec:
 			assert.NotContains(t, fmt.Sprint(got), "s3cret")
 		})
 	}
+}
+
+// TestASettingWithoutAValue: a Deployment that gets, or loses, an annotation that only is there.
+func TestASettingWithoutAValue(t *testing.T) {
+	with := template(t, before)
+	with.Annotations["empty"] = ""
+	assert.Equal(t, []string{"annotation empty added"}, compare(template(t, before), with))
+	assert.Equal(t, []string{"annotation empty removed"}, compare(with, template(t, before)))
+}
+
+// TestTwoObjectsWhoseNamesDifferInAHash are not a new state of one object.
+func TestTwoObjectsWhoseNamesDifferInAHash(t *testing.T) {
+	with := template(t, before)
+	with.Spec.Containers[0].EnvFrom = append(with.Spec.Containers[0].EnvFrom, corev1.EnvFromSource{
+		ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "app-9d21"}},
+	})
+	const more = "other settings of the pod template changed"
+	assert.Equal(t, []string{"configmap app-9d21 added", more}, compare(template(t, before), with))
+	with.Spec.Containers[0].EnvFrom[2].ConfigMapRef.Name = "app-6f4b"
+	assert.Equal(t, []string{more}, compare(template(t, before), with), "the same object, once more")
 }
 
 func TestManyChangesAreCut(t *testing.T) {
@@ -192,6 +232,7 @@ func TestTheFirstRecordOfANewReplicaSetSaysWhatChanged(t *testing.T) {
 		"a rollback":                        {scaled("a", 9000), []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 1)}, []string{"image app: app:b → app:a"}},
 		"a rollback of many pods":           {combined, []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 1)}, []string{"image app: app:b → app:a"}},
 		"scaled up from 0 after a rollback": {scaled("a", 9000), []appsv1.ReplicaSet{rolledBack, replicaSet("b", 2, 100, 0)}, nil},
+		"an old one is scaled up by hand":   {scaled("b", 9000), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)}, nil},
 		"an old one is scaled up":           {scaled("b", 9000), []appsv1.ReplicaSet{replicaSet("a", 1, 0, 0), replicaSet("b", 2, 100, 1)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,6 +274,7 @@ func TestAnEventOfAReplicaSetSaysWhatItsOwnUseChanged(t *testing.T) {
 	}{
 		"the first use, read after a rollback":                       {scaled("a", 1), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
 		"the rollback":                                               {scaled("a", 150), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, "b → a"},
+		"a rollback a second after the revision before it":           {scaled("a", 101), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
 		"a rollback within the second":                               {scaled("a", 100), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, ""},
 		"the former one was used again":                              {scaled("b", 101), []appsv1.ReplicaSet{usedAgain(a, 3, "1"), b}, "a → b"},
 		"the former one was used again, another one is older":        {scaled("c", 201), []appsv1.ReplicaSet{a, usedAgain(b, 4, "2"), c}, "b → c"},
@@ -241,6 +283,7 @@ func TestAnEventOfAReplicaSetSaysWhatItsOwnUseChanged(t *testing.T) {
 		"two uses, of which one was long before":                     {scaled("b", 300), []appsv1.ReplicaSet{a, usedAgain(b, 4, "2"), c}, "c → b"},
 		"the one before it is deleted":                               {scaled("c", 201), []appsv1.ReplicaSet{a, c}, ""},
 		"of one that was deleted and created again":                  {scaled("c", 101), []appsv1.ReplicaSet{b, c}, ""},
+		"of one that was created again, and then used again":         {scaled("c", 101), []appsv1.ReplicaSet{b, usedAgain(c, 5, "3")}, ""},
 		"another rollout controller, the former one was used again":  {scaled("b", 101), []appsv1.ReplicaSet{before, rollout}, "a → b"},
 		"another rollout controller, a rollback":                     {scaled("a", 9000), []appsv1.ReplicaSet{before, rollout}, "b → a"},
 		"another rollout controller, read after a rollback":          {scaled("a", 1), []appsv1.ReplicaSet{before, rollout}, ""},
@@ -270,6 +313,24 @@ func ofStranger(set appsv1.ReplicaSet) appsv1.ReplicaSet {
 	return set
 }
 
+// TestAnEventOfAReplicaSetItself: a ReplicaSet that creates its first pod says so before its Deployment does, and
+// other tools than a Deployment say nothing at all.
+func TestAnEventOfAReplicaSetItself(t *testing.T) {
+	s := newServer(t)
+	a, b := replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)
+	s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{a, b}})
+	s.put(replicaSets+"/b", b)
+	s.put(theWorkload, metav1.PartialObjectMetadata{})
+	created := createdPod(101)
+	created.InvolvedObject = corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "b", UID: "b-uid"}
+	deleted := createdPod(101)
+	deleted.InvolvedObject, deleted.Reason = created.InvolvedObject, "SuccessfulDelete"
+	assert.Nil(t, s.ask(t, deleted))
+	got := s.ask(t, created)
+	require.NotNil(t, got)
+	assert.Equal(t, []string{"image app: app:a → app:b"}, got.Changes)
+}
+
 func TestALateEventTakesNothingFromARollback(t *testing.T) {
 	s := newServer(t)
 	old := usedAgain(replicaSet("a", 1, 0, 1), 3, "1")
@@ -284,6 +345,27 @@ func TestALateEventTakesNothingFromARollback(t *testing.T) {
 	assert.Equal(t, []string{"image app: app:b → app:a"}, got.Changes)
 	s.age()
 	assert.Nil(t, s.ask(t, scaled("a", 151)), "once")
+}
+
+func TestALateEventOfARevisionThatWasComparedSaysNothing(t *testing.T) {
+	s := newServer(t)
+	a := replicaSet("a", 1, 0, 1)
+	s.put(theWorkload, metav1.PartialObjectMetadata{})
+	put := func(sets ...appsv1.ReplicaSet) {
+		s.put(replicaSets+"/a", sets[0])
+		s.put(ofWeb, appsv1.ReplicaSetList{Items: sets})
+	}
+	put(a)
+	require.NotNil(t, s.ask(t, scaled("a", 1)))
+	s.age()
+	put(usedAgain(a, 3, "1"), replicaSet("b", 2, 100, 1))
+	for range 2 {
+		assert.Nil(t, s.ask(t, scaled("a", 2)))
+		s.age()
+	}
+	got := s.ask(t, scaled("a", 150))
+	require.NotNil(t, got)
+	assert.Equal(t, []string{"image app: app:b → app:a"}, got.Changes)
 }
 
 func managed(manager string, seconds int, subresource, fields string) metav1.ManagedFieldsEntry {
@@ -320,6 +402,9 @@ func TestByWhichToolAndWhom(t *testing.T) {
 			managed("kube-controller-manager", 91, "", `{"f:metadata":{"f:annotations":{}}}`),
 			managed("kubectl", 92, "scale", `{"f:spec":{"f:replicas":{}}}`),
 			managed("keda", 93, "", `{"f:spec":{"f:replicas":{}}}`),
+		}}, "", "kubectl-edit"},
+		"in any order": {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+			managed("kubectl-edit", 60, "", ofTemplate), managed("helm", 55, "", ofTemplate),
 		}}, "", "kubectl-edit"},
 		"the change of the revision was taken back": {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{managed("helm", 39, "", ofTemplate)}}, "", ""},
 	} {
@@ -385,6 +470,18 @@ func TestTheFirstRecordOfANewRevisionOfAStatefulSetSaysWhatChanged(t *testing.T)
 			assert.Len(t, s.sent(), 2, "it is not read again within two seconds")
 		})
 	}
+}
+
+// TestAPodOfTheRevisionBeforeDuringARollout is created again, because its node is lost.
+func TestAPodOfTheRevisionBeforeDuringARollout(t *testing.T) {
+	s := newServer(t)
+	s.put(inStatefulSet, appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7},
+		Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Status:     appsv1.StatefulSetStatus{CurrentRevision: "web-2", UpdateRevision: "web-3"},
+	})
+	s.put(ofRevisions, appsv1.ControllerRevisionList{Items: []appsv1.ControllerRevision{revisionOf(3, 400), revisionOf(2, 100), revisionOf(1, 0)}})
+	assert.Nil(t, s.ask(t, createdPod(300)))
 }
 
 // numberedAgain makes a revision the newest again, as a rollback does. A time below 0: nobody noted when.
@@ -454,9 +551,79 @@ func TestALateEventTakesNothingFromTheNextRevision(t *testing.T) {
 }
 
 func TestARevisionThatMayNotBeReadSaysSo(t *testing.T) {
-	s := newServer(t)
-	s.put(replicaSets+"/a", http.StatusForbidden)
-	assert.Equal(t, resolver.ResolutionForbidden, s.ask(t, scaled("a", 1)).Resolution)
+	for name, tt := range map[string]struct {
+		ev        *corev1.Event
+		forbidden string
+	}{
+		"a ReplicaSet":                   {scaled("b", 101), replicaSets + "/b"},
+		"the ReplicaSet before it":       {scaled("b", 101), ofWeb},
+		"its Deployment":                 {scaled("b", 101), theWorkload},
+		"a StatefulSet":                  {createdPod(101), inStatefulSet},
+		"the revisions of a StatefulSet": {createdPod(101), ofRevisions},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			a, b := replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)
+			s.put(replicaSets+"/b", b)
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{a, b}})
+			s.put(theWorkload, metav1.PartialObjectMetadata{})
+			s.put(inStatefulSet, appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-uid", Generation: 7},
+				Spec:       appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			})
+			s.put(ofRevisions, appsv1.ControllerRevisionList{Items: []appsv1.ControllerRevision{revisionOf(2, 100), revisionOf(1, 0)}})
+			s.put(tt.forbidden, http.StatusForbidden)
+			got := s.ask(t, tt.ev)
+			require.NotNil(t, got)
+			assert.Equal(t, resolver.ResolutionForbidden, got.Resolution)
+			assert.Len(t, s.forbidden, 1)
+		})
+	}
+}
+
+// TestWhoBeganARevision is who changed the template just before, however late the Event comes.
+func TestWhoBeganARevision(t *testing.T) {
+	for name, tt := range map[string]struct {
+		changed, at int
+		want        string
+	}{
+		"a first Event":                          {59, 61, "kubectl-edit"},
+		"a later Event":                          {59, 100, "kubectl-edit"},
+		"another change before the Event":        {70, 75, ""},
+		"the controller needed ten seconds":      {50, 61, "kubectl-edit"},
+		"the change that began it was long gone": {49, 61, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			b := replicaSet("b", 2, 60, 1)
+			s.put(replicaSets+"/b", b)
+			s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{replicaSet("a", 1, 0, 1), b}})
+			s.put(theWorkload, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				ManagedFields: []metav1.ManagedFieldsEntry{managed("kubectl-edit", tt.changed, "", ofTemplate)},
+			}})
+			got := s.ask(t, scaled("b", tt.at))
+			require.NotNil(t, got)
+			assert.Equal(t, tt.want, got.ChangedBy)
+		})
+	}
+}
+
+// TestOnlyADeploymentIsReadForItsReplicaSet: of the kinds of other tools, the account may have no rights.
+func TestOnlyADeploymentIsReadForItsReplicaSet(t *testing.T) {
+	for _, owner := range []metav1.OwnerReference{
+		{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout"}, {APIVersion: "example.com/v1", Kind: "Deployment"}, {APIVersion: "apps/v1", Kind: "Other"},
+	} {
+		s := newServer(t)
+		owner.Name, owner.UID, owner.Controller = "web", "web-uid", new(true)
+		a, b := replicaSet("a", 1, 0, 1), replicaSet("b", 2, 100, 1)
+		a.OwnerReferences, b.OwnerReferences = []metav1.OwnerReference{owner}, []metav1.OwnerReference{owner}
+		s.put(replicaSets+"/b", b)
+		s.put(ofWeb, appsv1.ReplicaSetList{Items: []appsv1.ReplicaSet{a, b}})
+		got := s.ask(t, scaled("b", 101))
+		require.NotNil(t, got)
+		assert.Equal(t, &observation.Details{Changes: []string{"image app: app:a → app:b"}}, got)
+		assert.Equal(t, []string{replicaSets + "/b", ofWeb}, s.sent(), owner.Kind)
+	}
 }
 
 func TestWhichChangesOfAConfigMapAreMeant(t *testing.T) {
@@ -467,6 +634,7 @@ func TestWhichChangesOfAConfigMapAreMeant(t *testing.T) {
 		at      int // of the container's end, in seconds after it
 		want    string
 	}{
+		"a lock that a leader had long ago":   {"lock", 600, 90, ""},
 		"an edit, at once":                    {"kubectl-edit", 600, 20, by + "kubectl-edit"},
 		"a deployment, at once":               {"argocd-controller", 600, 20, by + "argocd-controller"},
 		"one by a program, which may go on":   {"operator", 600, 20, ""},
@@ -481,7 +649,12 @@ func TestWhichChangesOfAConfigMapAreMeant(t *testing.T) {
 			pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
 			s.put(podPath, pod)
 			changed := managed(one.manager, 0, "", `{"f:data":{}}`)
+			var annotations map[string]string
+			if one.manager == "lock" {
+				annotations = map[string]string{leaderAnnotation: "{}"}
+			}
 			s.put("/api/v1/namespaces/shop/configmaps/settings", metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Annotations:       annotations,
 				CreationTimestamp: metav1.NewTime(changed.Time.Add(-time.Duration(one.created) * time.Second)),
 				ManagedFields:     []metav1.ManagedFieldsEntry{changed},
 			}})

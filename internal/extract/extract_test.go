@@ -255,6 +255,34 @@ func TestErrorsNameTheRule(t *testing.T) {
 	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is not a kind such as pod, deployment or rollout.argoproj.io; other values are nearest`)
 }
 
+func TestErrorsOfAConfigurationNameTheWholeKey(t *testing.T) {
+	_, err := Config{Labels: []Rule{{Key: "a", KeyRegex: "b"}}, Annotations: []Rule{{}}}.Compile()
+	require.ErrorContains(t, err, "extract.labels[0]: ")
+	require.ErrorContains(t, err, "\nextract.annotations[0]: ")
+	for _, compile := range []func(Config) (*Extractor, error){Config.Compile, Config.CompileWithoutEvents} {
+		e, err := compile(Config{Labels: []Rule{{TagName: "team", Key: "team"}}, Annotations: []Rule{{TagName: "note", Key: "note"}}})
+		require.NoError(t, err)
+		assert.Equal(t, []string{"note", "team"}, names(e.Tags(Sources{Chain: chain}).Metric))
+	}
+	_, err = Config{Labels: []Rule{{Key: "team", From: "event"}}}.CompileWithoutEvents()
+	require.ErrorContains(t, err, "extract.labels[0].from: ")
+}
+
+// TestWhatIsNoEventHasNoTagsOfOne: the processor has the same rules for data that is about no Event.
+func TestWhatIsNoEventHasNoTagsOfOne(t *testing.T) {
+	of := func(from string) Settings {
+		return Settings{WithoutEvents: true, Labels: []Rule{{Key: "team", From: from}}}
+	}
+	_, err := New(of("event"))
+	require.ErrorContains(t, err, `labels[0].from: "event" is possible only in the receiver kube_events; use a kind, nearest, namespace or node`)
+	_, err = New(of("not a kind"))
+	require.ErrorContains(t, err, "other values are nearest, namespace and node")
+	for _, from := range []string{"", "nearest", "namespace", "node", "deployment"} {
+		_, err = New(of(from))
+		assert.NoError(t, err, from)
+	}
+}
+
 func TestANameRefersToGroupsThatThereAre(t *testing.T) {
 	for name, missing := range map[string]string{
 		"x.$1": "", "x.${1}_y": "", "x.$part": "", "$$2": "", "cost$": "", "x.$0": "",
@@ -286,6 +314,14 @@ func TestAKeyThatARuleNamesHasRoomWhateverARegexMatches(t *testing.T) {
 	tags := e.Tags(Sources{Chain: chain}).Resource
 	assert.Contains(t, tags, Tag{"named", "value"})
 	assert.Len(t, tags, text.MaxEntries+1)
+}
+
+func TestTheTagsOfTheMetricAreInTheOrderOfTheirNames(t *testing.T) {
+	e, err := New(Settings{Labels: []Rule{{TagName: "team", Key: "team"}, {TagName: "app", Key: "app"}}})
+	require.NoError(t, err)
+	got := e.Tags(Sources{Chain: chain})
+	assert.Equal(t, []string{"app", "team"}, names(got.Metric))
+	assert.Equal(t, []string{"team", "app"}, names(got.Resource), "a record has those of the first rules first")
 }
 
 func TestLabelsThatTellRevisionsApartAreNotInTheMetric(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -112,6 +113,7 @@ func TestAnErrorOfTheNetworkHasAFix(t *testing.T) {
 		err := explain("", watch.CauseOf(test.err), &url.Error{Op: "Get", URL: "https://192.0.2.1", Err: test.err})
 		require.ErrorContains(t, err, `events of the cluster: Get "https://192.0.2.1": `, name)
 		assert.ErrorContains(t, err, test.fix, name)
+		assert.Equal(t, name != "an error of a program", strings.Contains(err.Error(), "; check "), name)
 	}
 }
 

@@ -332,11 +332,11 @@ func TestStrangeContent(t *testing.T) {
 	for name, c := range map[string]struct{ head, message string }{
 		"no JSON":         {"x", "the key head"},
 		"a newer format":  {`{"format":2}`, "the format is 2"},
-		"a missing chunk": {`{"format":1,"generation":1,"chunks":1}`, "it is missing"},
+		"a missing chunk": {`{"format":1,"generation":1,"chunks":3}`, "part 2 of the stored state: the stored state cannot be read: it is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &memory{values: map[string][]byte{"head": []byte(c.head)}, writes: -1}
+			m := &memory{values: map[string][]byte{"head": []byte(c.head), "1/0": []byte("a"), "1/1": []byte("b")}, writes: -1}
 			_, err := journal.Open(t.Context(), m, func([]byte) error { return nil })
 			assert.ErrorContains(t, err, c.message)
 		})

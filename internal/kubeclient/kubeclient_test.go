@@ -3,7 +3,9 @@
 package kubeclient
 
 import (
+	"errors"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -80,6 +82,32 @@ func TestTheKubeconfigGoesBeforeTheEnvironment(t *testing.T) {
 	assert.Equal(t, "https://there", config.Host)
 }
 
+func TestOptionsThatCannotBeMeant(t *testing.T) {
+	for name, tt := range map[string]struct {
+		auth Auth
+		want string // a part of the error; empty: there is none
+	}{
+		"the defaults":                        {Auth{Type: AuthServiceAccount, QPS: 50, Burst: 100}, ""},
+		"no limit":                            {Auth{Type: AuthServiceAccount, QPS: -1, Burst: 1}, ""},
+		"a rate of 0":                         {Auth{Type: AuthServiceAccount, Burst: 1}, "kube_api_qps: 0 is not a valid rate"},
+		"a negative rate":                     {Auth{Type: AuthServiceAccount, QPS: -2, Burst: 1}, "kube_api_qps: -2 is not a valid rate"},
+		"a rate that is no number":            {Auth{Type: AuthServiceAccount, QPS: float32(math.NaN()), Burst: 1}, "kube_api_qps: NaN is not a valid rate"},
+		"no burst":                            {Auth{Type: AuthServiceAccount, QPS: 50}, "kube_api_burst"},
+		"an unknown type":                     {Auth{Type: "token", QPS: 50, Burst: 1}, "auth_type"},
+		"a kubeconfig":                        {Auth{Type: AuthKubeConfig, Kubeconfig: "/config", Context: "blue", QPS: 50, Burst: 1}, ""},
+		"a kubeconfig that nobody reads":      {Auth{Type: AuthNone, Kubeconfig: "/config", QPS: 50, Burst: 1}, `kubeconfig: "/config" has no effect with auth_type: none`},
+		"a context of a kubeconfig of nobody": {Auth{Type: AuthServiceAccount, Context: "blue", QPS: 50, Burst: 1}, `context: "blue" has no effect with auth_type: serviceAccount`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tt.auth.Check(); tt.want == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorContains(t, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestAKubeconfigForShells(t *testing.T) {
 	_, err := RESTConfig(Auth{Type: AuthKubeConfig, Kubeconfig: "~/.kube/config"}, "test")
 	require.ErrorContains(t, err, "~ is not expanded: write the whole path")
@@ -147,6 +175,8 @@ func TestEachAuthTypeHasItsAPIServer(t *testing.T) {
 			assert.Equal(t, protobuf, config.ContentType)
 			assert.Equal(t, protobuf+","+json, config.AcceptContentTypes)
 			assert.NotNil(t, config.Dial)
+			_, err = Events(config)
+			assert.NoError(t, err, "it needs no file that only a pod has")
 		})
 	}
 	_, err := RESTConfig(Auth{Type: AuthKubeConfig, Kubeconfig: filepath.Join(t.TempDir(), "missing")}, "")
@@ -198,6 +228,20 @@ func TestAnAnswerThatIsNotOfAnAPIServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unreachable is an API server to which no connection can be opened.
+type unreachable struct{}
+
+func (unreachable) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("connection refused")
+}
+
+func TestAnAPIServerThatCannotBeReached(t *testing.T) {
+	client, err := Events(&rest.Config{Host: "https://there", Transport: unreachable{}})
+	require.NoError(t, err)
+	_, err = ClusterUID(t.Context(), client, zap.NewNop())
+	assert.ErrorContains(t, err, "connection refused")
 }
 
 func TestAClusterWithoutItsUIDIsLoggedUnlessItIsForbidden(t *testing.T) {

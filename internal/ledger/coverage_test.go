@@ -83,6 +83,30 @@ func TestOneStreamForAllContinuesFromTheStreamsBefore(t *testing.T) {
 	require.Equal(t, 2, l.Live(), "the event of b was deleted")
 }
 
+// An event that did not change meanwhile exists, too.
+func TestAfterAnotherRestartAnEventIsThatOfTheStreamForAll(t *testing.T) {
+	l := covering("", "a")
+	lists(l, "a", "7", named("a", "one", "5", "", 3))
+	l = restarted(t, l, "", "")
+	noted := map[string][]byte{}
+	for key, value := range l.All() {
+		noted[key] = value
+	}
+	l.Track()
+	lists(l, "", "20", named("a", "one", "5", "", 3))
+	for key, value := range l.Changed() {
+		noted[key] = value
+	}
+	next := covering("", "")
+	for key, value := range noted {
+		require.NoError(t, next.Restore(key, value))
+	}
+	next.Settle(start)
+	require.Equal(t, 1, next.Live())
+	require.False(t, next.Forget(start.Add(2*RememberDeleted)))
+	require.Zero(t, lists(next, "", "30", named("a", "one", "5", "", 3)), "it counts once")
+}
+
 func TestANamespaceThatIsNoLongerWatchedIsNotCovered(t *testing.T) {
 	l := covering("", "a", "b")
 	lists(l, "a", "7")
@@ -136,6 +160,9 @@ func TestAfterARestoreAStreamListsAndTheProgressIsNotUsed(t *testing.T) {
 	earlier := named("b", "new", "61", "", 7)
 	earlier.UID = "earlier"
 	require.Zero(t, change(l, "b", earlier, start), "the versions of b have not gone back")
+	again := named("a", "one", "41", "", 2)
+	again.UID = "again"
+	require.EqualValues(t, 2, change(l, "a", again, start), "its version is lower, and it is new all the same")
 }
 
 func TestWhatHasChangedIsNotedOnce(t *testing.T) {
@@ -171,6 +198,22 @@ func TestWhatHasChangedIsNotedOnce(t *testing.T) {
 	require.Error(t, next.Restore("", nil))
 	require.Error(t, next.Restore("xa", nil))
 	require.Error(t, next.Restore("pa", []byte("{")))
+}
+
+func TestASnapshotThatIsGivenUpEndsThere(t *testing.T) {
+	l := covering("", "a", "b")
+	lists(l, "a", "7", named("a", "one", "5", "", 3), named("a", "two", "6", "", 3))
+	lists(l, "b", "8", named("b", "one", "5", "", 3))
+	for end := range 5 {
+		entries := 0
+		for range l.All() {
+			if entries == end {
+				break
+			}
+			entries++
+		}
+		require.Equal(t, end, entries)
+	}
 }
 
 func TestWhatAnotherWindowIsFor(t *testing.T) {

@@ -93,6 +93,14 @@ func TestTheUIDOfARecordIsNotThatOfAnotherOne(t *testing.T) {
 }
 
 // Loki accepts 128 attributes, five of which are its own, and three those of a trace context.
+func TestTagsThatHaveNoRoomAreLeftOutAlsoIfNobodyWantsToKnow(t *testing.T) {
+	o := of(podEvent("e", "p"))
+	for i := range 200 {
+		o.Tags.Record = append(o.Tags.Record, extract.Tag{Name: fmt.Sprint("tag", i), Value: "v"})
+	}
+	assert.Less(t, convert(o).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().Len(), maxAttributes)
+}
+
 func TestARecordAndItsResourceHaveAtMost120Attributes(t *testing.T) {
 	tags := func(prefix string, n int) (all []extract.Tag) {
 		for i := range n {

@@ -155,6 +155,15 @@ func TestSeverity(t *testing.T) {
 	}
 }
 
+func TestTheBodyIsTheMessage(t *testing.T) {
+	ev := podEvent("1", "a")
+	ev.Type, ev.Reason, ev.Message = "Warning", "BackOff", "Back-off restarting failed container"
+	record := convert(of(ev)).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+	assert.Equal(t, ev.Message, record.Body().Str())
+	assert.Equal(t, "BackOff", valueOf(record.Attributes(), "k8s.event.reason"))
+	assert.Equal(t, "Warning", valueOf(record.Attributes(), "k8s.event.type"))
+}
+
 func TestTheAnnotationTraceparentIsTheTraceContext(t *testing.T) {
 	const traceID, spanID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	for name, tt := range map[string]struct {
@@ -408,6 +417,68 @@ func TestChainsThatEndElsewhereAreResourcesOfTheirOwn(t *testing.T) {
 			two.Chain.Objects = append(two.Chain.Objects, &other)
 			assert.Equal(t, want, convert(one, two).ResourceLogs().Len())
 		})
+	}
+}
+
+// attributesOf returns those of the record of an observation whose names begin so.
+func attributesOf(o observation.Observation, beginning string) map[string]any {
+	all := convert(o).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().AsRaw()
+	maps.DeleteFunc(all, func(name string, _ any) bool { return !strings.HasPrefix(name, beginning) })
+	return all
+}
+
+func TestTheObjectThatAnEventIsRelatedTo(t *testing.T) {
+	o := of(podEvent("1", "a"))
+	o.Event.Related = &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "fe", UID: "fe-uid"}
+	assert.Equal(t, map[string]any{
+		"k8s.event.related.api_version": "apps/v1", "k8s.event.related.kind": "ReplicaSet", "k8s.event.related.namespace": "shop",
+		"k8s.event.related.name": "fe", "k8s.event.related.uid": "fe-uid",
+	}, attributesOf(o, "k8s.event.related."))
+}
+
+func TestHowAContainerEnded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ended observation.Termination
+		want  map[string]any
+	}{
+		"by a signal": {
+			observation.Termination{Reason: "OOMKilled", ExitCode: 137, Signal: 9, Restarts: 3, StartedAt: seenAt, FinishedAt: seenAt.Add(time.Minute), MemoryLimit: 64 << 20},
+			map[string]any{
+				"k8s.container.status.last_terminated_reason": "OOMKilled", "k8s.container.restart_count": int64(3), "k8s.container.last_terminated.signal": int64(9),
+				"k8s.container.last_terminated.started_at": "2026-01-02T03:04:05Z", "k8s.container.last_terminated.finished_at": "2026-01-02T03:05:05Z",
+				"k8s.container.memory.limit": int64(64 << 20), "process.exit.code": int64(137),
+			},
+		},
+		"by itself, without a limit": {
+			observation.Termination{Reason: "Error", ExitCode: 2, FinishedAt: seenAt},
+			map[string]any{
+				"k8s.container.status.last_terminated_reason": "Error", "k8s.container.restart_count": int64(0),
+				"k8s.container.last_terminated.finished_at": "2026-01-02T03:04:05Z", "process.exit.code": int64(2),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := of(podEvent("1", "a"))
+			o.Details = &observation.Details{Ended: &tt.ended}
+			got := attributesOf(o, "k8s.container.")
+			maps.Copy(got, attributesOf(o, "process."))
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestWhatARolloutChanged(t *testing.T) {
+	o := of(podEvent("1", "a"))
+	o.Details = &observation.Details{
+		Resolution: resolver.ResolutionForbidden, ConfigMaps: []string{"configmap a changed"}, Changes: []string{"image app: a → b"},
+		DeployedBy: "helm/web", ChangedBy: "kubectl-edit", ChangedAt: seenAt,
+	}
+	got := attributesOf(o, "k8s.")
+	for name, want := range map[string]any{
+		"k8s.details.resolution": "forbidden", "k8s.config_map.changes": []any{"configmap a changed"}, "k8s.rollout.changes": []any{"image app: a → b"},
+		"k8s.workload.deployed_by": "helm/web", "k8s.workload.changed_by": "kubectl-edit", "k8s.workload.changed_at": "2026-01-02T03:04:05Z",
+	} {
+		assert.Equal(t, want, got[name], name)
 	}
 }
 

@@ -96,6 +96,42 @@ func TestAnIdleReceiverDoesNothing(t *testing.T) {
 	}
 }
 
+// A network that drops packets shows itself only after a timeout.
+func TestUntilTheAPIServerHasAnsweredTheReceiverDoesNotWork(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		release := make(chan struct{})
+		api.Refuse(func(*http.Request) int {
+			<-release
+			return 0
+		})
+		p := harness.Launch(t, api, harness.Options{})
+		time.Sleep(time.Second)
+		_, text := p.Host.Status()
+		assert.Contains(t, text, "the API server has not answered yet")
+		close(release)
+		harness.Settle()
+		assert.False(t, p.Host.Fails())
+		p.Stop()
+		assert.False(t, p.Host.IsStandby(), "nobody else leads when it stops")
+	})
+}
+
+func TestUntilTheAPIServerHasAnsweredALeaderDoesNotWork(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Refuse(func(*http.Request) int { return -1 })
+		p := harness.NewReplica(t, api, nil, "{}")
+		assert.True(t, p.Host.IsStandby())
+		p.Elect()
+		time.Sleep(time.Second)
+		assert.False(t, p.Host.IsStandby())
+		_, text := p.Host.Status()
+		assert.Contains(t, text, "the API server has not answered yet")
+		api.Refuse(nil)
+		time.Sleep(5 * time.Minute)
+		assert.False(t, p.Host.Fails())
+	})
+}
+
 func TestTheLogSaysOnceThatTheWatchWorks(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		const works = "The watch works"

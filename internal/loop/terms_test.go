@@ -352,6 +352,23 @@ func TestATermThatEndsDuringALookupCountsNothing(t *testing.T) {
 	})
 }
 
+// What its windows hold, the other leader delivers.
+func TestALeaderWhoseNoteIsRefusedDeliversNothingMore(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.NewReplica(t, api, nil, "{start_at: beginning, dedup_interval: 1h}")
+		a.ElectAndDeliver(t, api, "one")
+		harness.Settle()
+		harness.NoteProgress(api, "cluster-uid", harness.NotedProgress(api))
+		other := harness.Event("two", 1)
+		other.Reason = "Other"
+		api.Put(other)
+		api.Put(harness.Event("one", 4))
+		harness.Eventually(t, func() bool { return a.Log.FilterMessageSnippet("ending this term").Len() > 0 })
+		time.Sleep(time.Second)
+		assert.Equal(t, []string{"one+1", "two+1"}, a.Logs.Names())
+	})
+}
+
 // Somebody restores an old copy of the ConfigMap. No other process leads.
 func TestALeaderWhoseNoteIsRefusedStartsAgainIfItsElectorGoesOn(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
@@ -182,6 +183,41 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 func (l *Loop) openToTest() *session {
 	s := l.newSession(semconv.Cluster{}, progress.Nowhere{}, l.newLedger())
 	return s
+}
+
+// The metrics of the receiver show how much the filters exclude.
+func TestWhatTheFiltersExcludeIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry := componenttest.NewTelemetry()
+		p := waitingProcess(t, telemetry)
+		p.Filter = filter.Filter{ExcludeReasons: []string{"Started"}}
+		s := p.openToTest()
+		kept := aboutPod(3)
+		kept.Reason = "Killing"
+		s.account(&batch{changes: []watch.Change{
+			{Kind: watch.KindListBegan}, {Kind: watch.KindListed, Event: aboutPod(1)}, {Kind: watch.KindListEnded},
+			{Kind: watch.KindChanged, Event: aboutPod(2)}, {Kind: watch.KindChanged, Event: kept},
+		}})
+		for name, want := range map[string]int64{"received": 3, "filtered": 2} {
+			metric, err := telemetry.GetMetric("otelcol_kube_events_" + name)
+			require.NoError(t, err)
+			assert.Equal(t, want, metric.Data.(metricdata.Sum[int64]).DataPoints[0].Value, name)
+		}
+	})
+}
+
+// Otherwise the mean of what a batch waits for would be too low.
+func TestABatchWithoutRecordsWaitsForNoLookupsAndNoDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry := componenttest.NewTelemetry()
+		p := waitingProcess(t, telemetry)
+		p.Filter = filter.Filter{ExcludeReasons: []string{"Started"}}
+		s := p.openToTest()
+		s.putEvent(t, 1)
+		s.turn(t.Context(), t.Context())
+		_, counts := waitsOf(t, telemetry)
+		assert.Equal(t, map[health.WaitCause]uint64{health.WaitCauseGathering: 1}, counts)
+	})
 }
 
 // A batch has what was read together, and does not wait if the loop was busy meanwhile.

@@ -18,9 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
@@ -74,6 +77,37 @@ func newFixture(t *testing.T, labels ...extract.Rule) *fixture {
 	t.Cleanup(r.Close)
 	f.Owners = New(r, extractor)
 	return f
+}
+
+func TestOptionsThatCannotBeMeant(t *testing.T) {
+	require.NoError(t, DefaultConfig().Check())
+	for want, change := range map[string]func(*Config){
+		"owners.max_depth: 101":       func(c *Config) { c.MaxDepth = 101 },
+		"owners.max_depth: 0":         func(c *Config) { c.MaxDepth = 0 },
+		"owners.lookup_timeout: 0s":   func(c *Config) { c.LookupTimeout = 0 },
+		"owners.cache_size: 20000000": func(c *Config) { c.CacheSize = 20_000_000 },
+		"owners.cache_ttl: -1s":       func(c *Config) { c.CacheTTL = -time.Second },
+	} {
+		config := DefaultConfig()
+		change(&config)
+		assert.ErrorContains(t, config.Check(), want)
+	}
+}
+
+func TestEachOptionIsForItsOwnLimit(t *testing.T) {
+	extractor, err := extract.New(extract.Settings{})
+	require.NoError(t, err)
+	for limit, change := range map[string]func(*Config){
+		"MaxDepth":      func(c *Config) { c.MaxDepth = -1 },
+		"LookupTimeout": func(c *Config) { c.LookupTimeout = -1 },
+		"CacheSize":     func(c *Config) { c.CacheSize = -1 },
+		"CacheTTL":      func(c *Config) { c.CacheTTL = -1 },
+	} {
+		config := DefaultConfig()
+		change(&config)
+		_, err := config.NewResolver(&rest.Config{}, extractor, false, nil)
+		assert.ErrorContains(t, err, limit+" must not be negative")
+	}
 }
 
 // about is an observation of an event about an object; reporter is the node of the kubelet that
@@ -307,6 +341,23 @@ func TestWithoutLookupsOnlyTheEventGivesTags(t *testing.T) {
 		assert.Empty(t, o.Tags.Resource)
 		assert.Len(t, o.Chain.Objects, 1)
 		assert.Empty(t, o.Chain.Resolution)
+	}
+}
+
+// TestWhatIsKeptOfAnObject: anybody may write any texts into it.
+func TestWhatIsKeptOfAnObject(t *testing.T) {
+	long := strings.Repeat("x", 2*text.MaxValue)
+	isTeam := func(key string) bool { return key == "team" }
+	object := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: long, Name: long, GenerateName: long, UID: types.UID(long), Labels: values{"team": long, "app": "fe"}, Annotations: values{"team": "web", "note": long},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: long, Kind: long, Name: long, UID: types.UID(long)}},
+	}}
+	trim(text.Keys{Label: isTeam, Annotation: isTeam})(&object)
+	assert.Equal(t, values{"team": text.Value(long)}, object.Labels)
+	assert.Equal(t, values{"team": "web"}, object.Annotations)
+	owner := object.OwnerReferences[0]
+	for i, kept := range []string{object.Namespace, object.Name, object.GenerateName, string(object.UID), owner.APIVersion, owner.Kind, owner.Name, string(owner.UID)} {
+		assert.Len(t, kept, text.MaxValue, "%d", i)
 	}
 }
 

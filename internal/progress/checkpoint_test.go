@@ -3,8 +3,10 @@
 package progress_test
 
 import (
+	"bytes"
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -239,6 +242,66 @@ func TestAnEntryThatFailedIsNotedBeforeTheNext(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		assert.Equal(t, maps.Collect(l.All()), stored(t, disk))
 		c.End(t.Context())
+	})
+}
+
+// TestACheckpointOfAnotherClusterIsNotUsed, and it is not lost.
+func TestACheckpointOfAnotherClusterIsNotUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := harness.NewDisk()
+		c, l := load(t, disk)
+		observe(c, l, 0, 5, 1)
+		c.End(t.Context())
+		before := maps.Collect(l.All())
+		require.NotEmpty(t, before)
+		for cluster, want := range map[string]int{"cluster": 5, "": 5, "another": 0} {
+			core, logs := observer.New(zap.InfoLevel)
+			copied := disk.Copied()
+			c := progress.NewCheckpoint(copied, unobserved{}, zap.New(core))
+			l := c.Load(t.Context(), cluster, func() *ledger.Ledger {
+				return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
+			}, func() {})
+			assert.Equal(t, want, l.Len(), cluster)
+			c.End(t.Context())
+			if want > 0 {
+				assert.Equal(t, before, maps.Collect(l.All()), cluster)
+				assert.Len(t, logs.FilterMessage("Resuming from the checkpoint").All(), 1)
+				continue
+			}
+			said := logs.FilterField(zap.String("checkpoint_cluster", "cluster")).All()
+			require.Len(t, said, 1)
+			assert.Equal(t, "another", said[0].ContextMap()["cluster"])
+			key, _ := said[0].ContextMap()["set_aside"].(string)
+			assert.NotEmpty(t, copied.Content()[key], "it stays in the storage")
+		}
+	})
+}
+
+// TestAnEntryThatIsCutShortCostsNothingElse, wherever it is cut.
+func TestAnEntryThatIsCutShortCostsNothingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := harness.NewDisk()
+		c, l := load(t, disk)
+		observe(c, l, 0, 5, 1)
+		c.End(t.Context())
+		chunk := disk.Content()["1/0"]
+		entry := chunk[bytes.Index(chunk, []byte("\x0de")):] // A key of 13 bytes: of an event.
+		size := 1 + int(entry[0])                            // of the key
+		size += 1 + int(entry[size]) - 1                     // of the value, whose length counts from 1
+		for cut := range size {
+			core, logs := observer.New(zap.ErrorLevel)
+			copied := disk.Copied()
+			copied.Values["1/0"] = append(slices.Clone(chunk), entry[:cut]...)
+			c := progress.NewCheckpoint(copied, unobserved{}, zap.New(core))
+			l := c.Load(t.Context(), "cluster", func() *ledger.Ledger {
+				return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
+			}, func() {})
+			assert.Equal(t, 5, l.Len(), "cut after %d bytes", cut)
+			assert.Equal(t, min(cut, 1), logs.FilterField(zap.Int("entries", 1)).Len(), "cut after %d bytes", cut)
+			c.End(t.Context())
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ package progress
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -12,7 +13,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
 )
@@ -238,6 +243,76 @@ func TestProgressThatCannotBeWrittenDelaysNothing(t *testing.T) {
 		assert.NoError(t, l.reports.error())
 		l.end()
 	})
+}
+
+func TestTheLogSaysHowALeaderBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		says := func() (messages []string) {
+			core, logs := observer.New(zap.InfoLevel)
+			term := api.term(&reports{})
+			term.logger = zap.New(core)
+			l := term.Load(t.Context(), "the-uid", fresh, nil)
+			l.BeginList("")
+			l.EndList("", time.Now())
+			l.Advance("", "7")
+			term.Note()
+			term.End(t.Context())
+			for _, entry := range logs.All() {
+				messages = append(messages, entry.Message)
+			}
+			return messages
+		}
+		assert.Equal(t, []string{"No progress in the ConfigMap: this is a first start; start_at decides whether existing events are emitted"}, says())
+		assert.Equal(t, []string{"Continuing from the progress of the last leader"}, says())
+	})
+}
+
+// A Role would not help: in such a namespace, the API server forbids to create objects.
+func TestANamespaceThatIsBeingDeletedLacksNoRole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		terminating := apierrors.NewForbidden(configMaps, testName, errors.New("the namespace is being terminated"))
+		terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		api.onRequest(func(verb string) error {
+			if verb == "create" {
+				return terminating
+			}
+			return nil
+		})
+		l := api.lead()
+		l.reach(7)
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"unavailable"}, l.reports.causes)
+		assert.ErrorContains(t, l.reports.error(), "cannot create ConfigMap")
+		assert.NotContains(t, l.reports.error().Error(), "Role")
+		api.onRequest(nil)
+		l.end()
+	})
+}
+
+// A single request may fail when an API server restarts. A missing permission stays, and is reported at once.
+func TestWhichFirstReadThatFailsIsReported(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"a server that restarts": {apierrors.NewServiceUnavailable("starting"), nil},
+		"a missing permission":   {forbidden("get"), []string{"forbidden"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newScriptedAPI(t)
+				api.onRequest(func(string) error {
+					api.onRequest(nil)
+					return tt.err
+				})
+				l := api.lead()
+				assert.Equal(t, tt.want, l.reports.causes)
+				l.end()
+			})
+		})
+	}
 }
 
 // Without this, the status would be an error until the next event.

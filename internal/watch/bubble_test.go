@@ -28,21 +28,31 @@ type observer struct {
 	causes  []watch.Cause
 	errs    []error
 	answers int
+	of      map[string]bool // the namespaces of the streams that reported
 }
 
 func (*observer) Arrived() {}
 
 func (*observer) Withdrawn() {}
 
-func (o *observer) Answered(string) {
+func (o *observer) Answered(namespace string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.answers++
+	o.noteLocked(namespace)
 }
 
-func (o *observer) Restarting(_ string, cause watch.Cause, err error) {
+func (o *observer) noteLocked(namespace string) {
+	if o.of == nil {
+		o.of = map[string]bool{}
+	}
+	o.of[namespace] = true
+}
+
+func (o *observer) Restarting(namespace string, cause watch.Cause, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.noteLocked(namespace)
 	o.causes = append(o.causes, cause)
 	o.errs = append(o.errs, err)
 }

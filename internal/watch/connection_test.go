@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -34,10 +35,37 @@ func takeAll(queue *queue.Queue) (names []string) {
 	return names
 }
 
+// Labels that no rule uses take no memory while an event waits.
+func TestWhatNobodyUsesIsDroppedBeforeAnEventWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		labeled := func(name string) *corev1.Event {
+			ev := event(name, "")
+			ev.Labels = map[string]string{"unused": "x"}
+			return ev
+		}
+		api.Put(labeled("listed"))
+		start(t, api, queue, watch.Settings{Keep: func(ev *corev1.Event) { ev.Labels = nil }})
+		synctest.Wait()
+		api.Put(labeled("watched"))
+		events := 0
+		synctest.Wait()
+		for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {
+			for _, change := range batch {
+				if change.Event != nil {
+					events++
+					assert.Empty(t, change.Event.Labels, change.Event.Name)
+				}
+			}
+		}
+		assert.Equal(t, 2, events)
+	})
+}
+
 func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
-		o := start(t, api, queue, watch.Settings{})
+		o := start(t, api, queue, watch.Settings{Namespace: "ns"})
 		takeAll(queue)
 		api.Cut()
 		synctest.Wait()
@@ -56,6 +84,7 @@ func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 		api.Put(event("a", ""))
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"a"}, takeAll(queue))
+		assert.Equal(t, map[string]bool{"ns": true}, o.of, "each report names the stream")
 	})
 }
 

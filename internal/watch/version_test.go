@@ -3,6 +3,7 @@
 package watch_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -29,6 +30,29 @@ func number(requests []string, kind string) (n int) {
 		}
 	}
 	return n
+}
+
+// TestTheVersionIsThatOfANameInANamespace: without a namespace, etcd reads all events of the cluster for it.
+func TestTheVersionIsThatOfANameInANamespace(t *testing.T) {
+	for _, namespace := range []string{"", "ns"} {
+		synctest.Test(t, func(t *testing.T) {
+			api, queue := apitest.NewInMemory(t), queue.New(1000)
+			paths := make(chan string, 10)
+			api.Refuse(func(r *http.Request) int {
+				if isVersionRequest(r) {
+					paths <- r.URL.Path
+				}
+				return 0
+			})
+			start(t, api, queue, watch.Settings{Namespace: namespace})
+			api.Put(counted("a", 1))
+			changes(queue)
+			time.Sleep(time.Minute)
+			api.Cut()
+			time.Sleep(time.Minute)
+			assert.Equal(t, "/api/v1/namespaces/"+cmp.Or(namespace, "kube-system")+"/events", <-paths)
+		})
+	}
 }
 
 func TestABackupIsRestored(t *testing.T) {

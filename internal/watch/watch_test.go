@@ -368,6 +368,26 @@ func TestTheEndOfAConnectionIsTheEndOfTheStream(t *testing.T) {
 	}
 }
 
+func TestTheCauseOfAnEnd(t *testing.T) {
+	events := corev1.Resource("events")
+	for name, tt := range map[string]struct {
+		err  error
+		want Cause
+	}{
+		"a normal end":           {nil, CauseEnded},
+		"an expired version":     {apierrors.NewResourceExpired("too old"), CauseExpired},
+		"a token that expired":   {apierrors.NewUnauthorized("no"), CauseUnauthorized},
+		"a missing permission":   {apierrors.NewForbidden(events, "", errors.New("no")), CauseForbidden},
+		"no answer to a request": {fmt.Errorf("list: %w", errNoResponse), CauseSilent},
+		"no answer in time":      {fmt.Errorf("get: %w", context.DeadlineExceeded), CauseSilent},
+		"an idle watch":          {errIdle, CauseIdle},
+		"a busy server":          {apierrors.NewTooManyRequests("busy", 1), CauseUnavailable},
+		"a broken connection":    {errors.New("connection refused"), CauseUnavailable},
+	} {
+		assert.Equal(t, tt.want, CauseOf(tt.err), name)
+	}
+}
+
 func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {
 	tooLarge := apierrors.NewTimeoutError("waiting", 1)
 	tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
