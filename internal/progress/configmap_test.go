@@ -283,6 +283,7 @@ func TestANamespaceThatIsBeingDeletedLacksNoRole(t *testing.T) {
 		l := api.lead()
 		l.reach(7)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		assert.Equal(t, []string{"unavailable"}, l.reports.causes)
 		assert.ErrorContains(t, l.reports.error(), "cannot create ConfigMap")
 		assert.NotContains(t, l.reports.error().Error(), "Role")
@@ -308,6 +309,7 @@ func TestWhichFirstReadThatFailsIsReported(t *testing.T) {
 					return tt.err
 				})
 				l := api.lead()
+				synctest.Wait()
 				assert.Equal(t, tt.want, l.reports.causes)
 				l.end()
 			})
