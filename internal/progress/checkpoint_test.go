@@ -287,9 +287,11 @@ func TestAnEntryThatIsCutShortCostsNothingElse(t *testing.T) {
 		observe(c, l, 0, 5, 1)
 		c.End(t.Context())
 		chunk := disk.Content()["1/0"]
-		entry := chunk[bytes.Index(chunk, []byte("\x0de")):] // A key of 13 bytes: of an event.
-		size := 1 + int(entry[0])                            // of the key
-		size += 1 + int(entry[size]) - 1                     // of the value, whose length counts from 1
+		at := bytes.Index(chunk, []byte("\x0de")) // A key of 13 bytes: of an event.
+		require.GreaterOrEqual(t, at, 0)
+		entry := chunk[at:]
+		size := 1 + int(entry[0])        // of the key
+		size += 1 + int(entry[size]) - 1 // of the value, whose length counts from 1
 		for cut := range size {
 			core, logs := observer.New(zap.ErrorLevel)
 			copied := disk.Copied()
