@@ -15,6 +15,7 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 // Settings select what is read. Callers must set all of them.
@@ -38,6 +40,7 @@ type Settings struct {
 type Details struct {
 	settings Settings
 	reader   *reader
+	slots    *semaphore.Weighted // for questions
 
 	pods        *lru.Cache[types.NamespacedName, *pod]      // the last state of each
 	revisions   *lru.Cache[types.UID, compared]             // of StatefulSets and DaemonSets
@@ -60,7 +63,7 @@ func New(config *rest.Config, settings Settings) (*Details, error) {
 		return nil, fmt.Errorf("no client for details: %w", err)
 	}
 	return &Details{
-		settings: settings, reader: reader,
+		settings: settings, reader: reader, slots: semaphore.NewWeighted(questionsAtOnce),
 		pods: newMemory[types.NamespacedName, *pod](), revisions: newMemory[types.UID, compared](),
 		replicaSets: newMemory[types.NamespacedName, compared](), configMaps: newMemory[types.NamespacedName, configMap](),
 	}, nil
@@ -103,7 +106,7 @@ func (d *Details) Add(ctx context.Context, observations []observation.Observatio
 		one.of, one.events = append(one.of, i), append(one.events, observations[i].Event)
 	}
 	for about, one := range questions {
-		reads.Go(func() { one.answer = d.reader.inSlot(ctx, func() answer { return d.ask(ctx, about, one.events) }) })
+		reads.Go(func() { one.answer = d.ask(ctx, about, one.events) })
 	}
 	reads.Wait()
 	for _, one := range questions {
@@ -176,8 +179,16 @@ func (d *Details) isRepeated(ev *corev1.Event) bool {
 	return event.Count(ev) > 1 || ok && known.UID == ev.InvolvedObject.UID
 }
 
-// ask reads what Events need to know about their subject.
+// questionsAtOnce bounds the questions that are asked at once.
+const questionsAtOnce = 16
+
+// ask reads what Events need to know about their subject, as soon as there is a slot for the question. If each of
+// its reads waited for a slot, the first reads of all questions would come before the last one of any.
 func (d *Details) ask(ctx context.Context, about subject, events []*corev1.Event) answer {
+	if d.slots.Acquire(ctx, 1) != nil {
+		return failed(resolver.ResolutionTimeout) // It was not asked, which shows nothing.
+	}
+	defer d.slots.Release(1)
 	switch about.kind {
 	case "Pod":
 		return d.askPod(ctx, about, events)

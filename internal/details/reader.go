@@ -11,7 +11,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,11 +32,11 @@ const (
 	// readsPerSecond bounds the reads over a long time, and burst those of a moment: a release that changes many
 	// workloads takes three reads for each. One namespace has half of both: anyone who may write Events there
 	// could otherwise take all.
-	readsPerSecond  = 20
-	burst           = 600
-	questionsAtOnce = 16
+	readsPerSecond = 20
+	burst          = 600
 	// failuresInARow is the number of consecutive failures from which reads of a resource are answered at
-	// once. One timeout of most of a batch's time is enough. A read in the background, each retryAfter, closes this breaker.
+	// once. One timeout of most of a batch's time is enough. A read in the background, each retryAfter, closes
+	// this breaker.
 	failuresInARow = 3
 	retryAfter     = 5 * time.Second
 	// openFor is the time after which an open breaker of which nobody wanted anything says nothing any more.
@@ -75,12 +74,11 @@ type breaker struct {
 	retryAt  time.Time           // while it is open: when the next read in the background begins
 }
 
-// reader sends reads. It has request slots and breakers of its own, so that reads of details take nothing
+// reader sends reads. It has limits and breakers of its own, so that reads of details take nothing
 // from the lookups of owners.
 type reader struct {
 	client   *rest.RESTClient
 	observer Observer
-	slots    *semaphore.Weighted // for questions
 	all      *rate.Limiter
 	timeout  time.Duration // of a batch
 
@@ -108,7 +106,7 @@ func newReader(config *rest.Config, observer Observer, timeout time.Duration) (*
 	ctx, end := context.WithCancel(context.Background())
 	return &reader{
 		client: client, observer: observer, timeout: timeout, ctx: ctx, end: end,
-		slots: semaphore.NewWeighted(questionsAtOnce), all: rate.NewLimiter(readsPerSecond, burst),
+		all:        rate.NewLimiter(readsPerSecond, burst),
 		namespaces: newMemory[string, *rate.Limiter](), failed: newMemory[path, failedRead](),
 		breakers: map[schema.GroupResource]*breaker{},
 	}, nil
@@ -130,16 +128,6 @@ func (r *reader) read(ctx context.Context, p path, into any) resolver.Resolution
 		return failure
 	}
 	return r.send(ctx, p, into)
-}
-
-// inSlot answers a question with all its reads as soon as there is a slot for it. If each read waited for a
-// slot, the first reads of all questions would come before the last one of any.
-func (r *reader) inSlot(ctx context.Context, ask func() answer) answer {
-	if r.slots.Acquire(ctx, 1) != nil {
-		return failed(resolver.ResolutionTimeout) // It was not asked, which shows nothing.
-	}
-	defer r.slots.Release(1)
-	return ask()
 }
 
 // refuses returns why a read is not worth sending; empty if it is.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,9 +55,18 @@ func load(t *testing.T, client storage.Client) (*progress.Checkpoint, *ledger.Le
 
 func loadObserved(t *testing.T, client storage.Client, observer progress.Observer) (*progress.Checkpoint, *ledger.Ledger) {
 	c := progress.NewCheckpoint(client, observer, zap.NewNop())
-	return c, c.Load(t.Context(), "cluster", func() *ledger.Ledger {
-		return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
-	}, func() {})
+	return c, c.Load(t.Context(), "cluster", emptyLedger, func() {})
+}
+
+func emptyLedger() *ledger.Ledger {
+	return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
+}
+
+// loadLogged loads the checkpoint as a process of a cluster does, and returns what it logs from a level on.
+func loadLogged(t *testing.T, client storage.Client, cluster string, level zapcore.LevelEnabler) (*progress.Checkpoint, *ledger.Ledger, *observer.ObservedLogs) {
+	core, logs := observer.New(level)
+	c := progress.NewCheckpoint(client, unobserved{}, zap.New(core))
+	return c, c.Load(t.Context(), cluster, emptyLedger, func() {}), logs
 }
 
 // stored returns what a process reads that starts now.
@@ -256,12 +266,8 @@ func TestACheckpointOfAnotherClusterIsNotUsed(t *testing.T) {
 		before := maps.Collect(l.All())
 		require.NotEmpty(t, before)
 		for cluster, want := range map[string]int{"cluster": 5, "": 5, "another": 0} {
-			core, logs := observer.New(zap.InfoLevel)
 			copied := disk.Copied()
-			c := progress.NewCheckpoint(copied, unobserved{}, zap.New(core))
-			l := c.Load(t.Context(), cluster, func() *ledger.Ledger {
-				return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
-			}, func() {})
+			c, l, logs := loadLogged(t, copied, cluster, zap.InfoLevel)
 			assert.Equal(t, want, l.Len(), cluster)
 			c.End(t.Context())
 			if want > 0 {
@@ -293,13 +299,9 @@ func TestAnEntryThatIsCutShortCostsNothingElse(t *testing.T) {
 		size := 1 + int(entry[0])        // of the key
 		size += 1 + int(entry[size]) - 1 // of the value, whose length counts from 1
 		for cut := range size {
-			core, logs := observer.New(zap.ErrorLevel)
 			copied := disk.Copied()
 			copied.Values["1/0"] = append(slices.Clone(chunk), entry[:cut]...)
-			c := progress.NewCheckpoint(copied, unobserved{}, zap.New(core))
-			l := c.Load(t.Context(), "cluster", func() *ledger.Ledger {
-				return ledger.New(ledger.Settings{Coverage: ledger.Coverage{Namespaces: []string{""}}})
-			}, func() {})
+			c, l, logs := loadLogged(t, copied, "cluster", zap.ErrorLevel)
 			assert.Equal(t, 5, l.Len(), "cut after %d bytes", cut)
 			assert.Equal(t, min(cut, 1), logs.FilterField(zap.Int("entries", 1)).Len(), "cut after %d bytes", cut)
 			c.End(t.Context())

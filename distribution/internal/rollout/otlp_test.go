@@ -33,8 +33,8 @@ const withEverything = `0s Deployment/shop ScalingReplicaSet: Scaled up replica 
 10m22s Pod/shop-bbb-1 !BackOff{app} node=worker-2 event=late: Back-off restarting failed container app in pod shop-bbb-1
 10m30s Pod/shop-bbb-1 !FailedMount node=worker-2: no such secret`
 
-// TestSpansAsOTLP: testdata/otlp.json has all that is written of a rollout. Ids never change: whoever has delivered a part
-// of a trace before an upgrade delivers the rest of it after it.
+// TestSpansAsOTLP: testdata/otlp.json has all that is written of a rollout. Ids never change: a
+// Collector that delivered a part of a trace before an upgrade delivers the rest after it.
 func TestSpansAsOTLP(t *testing.T) {
 	t.Parallel()
 	s := storyOf(withEverything).changed(func(resource, _ pcommon.Map) { resource.PutStr("team", "checkout") })
