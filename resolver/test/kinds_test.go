@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -137,30 +138,33 @@ func TestACRDThatIsReplaced(t *testing.T) {
 	}
 }
 
+// All ten are looked up before the first list is sent, as the clock of the test stands still.
 func TestACRDThatIsReplacedIsNoticedByLists(t *testing.T) {
-	api := apitest.NewObjects(t)
-	api.Serve("example.com/v1", "Thing", "things", true)
-	api.Put(thing)
-	r := newResolver(t, api, resolver.Settings{})
-	resolve(t, r, refTo(thing))
-	api.Unserve("example.com/v1", "Thing")
-	api.Serve("example.com/v2", "Thing", "things", true)
-	var refs []resolver.Reference
-	for i := range 10 {
-		o := apitest.Object{APIVersion: "example.com/v2", Kind: "Thing", Namespace: "shop", Name: fmt.Sprint("t", i), UID: fmt.Sprint("u", i)}
-		api.Put(o)
-		ref := refTo(o)
-		ref.APIVersion = "example.com/v1"
-		refs = append(refs, ref)
-	}
-	api.Seen()
-	requireComplete(t, r.Resolve(t.Context(), refs))
-	require.Equal(t, []string{
-		"/apis/example.com/v1/namespaces/shop/things?list",
-		"/api",
-		"/apis",
-		"/apis/example.com/v2/namespaces/shop/things?list",
-	}, api.Seen())
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Put(thing)
+		r := inMemory(t, api, resolver.Settings{})
+		resolve(t, r, refTo(thing))
+		api.Unserve("example.com/v1", "Thing")
+		api.Serve("example.com/v2", "Thing", "things", true)
+		var refs []resolver.Reference
+		for i := range 10 {
+			o := apitest.Object{APIVersion: "example.com/v2", Kind: "Thing", Namespace: "shop", Name: fmt.Sprint("t", i), UID: fmt.Sprint("u", i)}
+			api.Put(o)
+			ref := refTo(o)
+			ref.APIVersion = "example.com/v1"
+			refs = append(refs, ref)
+		}
+		api.Seen()
+		requireComplete(t, r.Resolve(t.Context(), refs))
+		require.Equal(t, []string{
+			"/apis/example.com/v1/namespaces/shop/things?list",
+			"/api",
+			"/apis",
+			"/apis/example.com/v2/namespaces/shop/things?list",
+		}, api.Seen())
+	})
 }
 
 func TestACRDThatGoes(t *testing.T) {
